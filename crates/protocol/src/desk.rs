@@ -11,6 +11,7 @@ use crate::units::{Celsius, MiB, Percent, UnixMillis, Watts};
 
 /// What the owner's program asks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case", tag = "ask")]
 pub enum Ask {
     /// One snapshot.
@@ -33,6 +34,7 @@ pub enum Ask {
 
 /// What the node answers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case", tag = "answer")]
 pub enum Answer {
     Snapshot(Box<Snapshot>),
@@ -55,7 +57,10 @@ pub enum Answer {
 
 /// Everything that a person may see about the node at one moment. Absent is unknown, never zero.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS))]
 pub struct Snapshot {
+    /// The language of the sentences, as a tag such as `en` or `sw`; the window's labels follow it.
+    pub language: String,
     /// Which shape the tray shows.
     pub shape: Shape,
     /// The status sentence: "Serving SmolLM2 135M - 2 jobs".
@@ -79,6 +84,7 @@ pub struct Snapshot {
 
 /// The five shapes of the tray icon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum Shape {
     Serving,
@@ -91,6 +97,7 @@ pub enum Shape {
 
 /// What the primary button does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum Primary {
     Pause,
@@ -101,6 +108,7 @@ pub enum Primary {
 
 /// The node's link to its broker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum LinkState {
     /// No broker in the settings.
@@ -113,6 +121,7 @@ pub enum LinkState {
 
 /// The model that the node offers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS))]
 pub struct ModelOnOffer {
     pub name: String,
     pub digest: ModelDigest,
@@ -123,6 +132,7 @@ pub struct ModelOnOffer {
 
 /// The four figures of the first page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS))]
 pub struct Figures {
     pub today: NanoUsd,
     pub month: NanoUsd,
@@ -134,6 +144,7 @@ pub struct Figures {
 
 /// The machine strip.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS))]
 pub struct Machine {
     /// `None` without a supported GPU.
     pub gpu: Option<String>,
@@ -149,6 +160,7 @@ pub struct Machine {
 
 /// The last time that the machine was given back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS))]
 pub struct HandOver {
     pub at: UnixMillis,
     /// What it was given to.
@@ -165,6 +177,7 @@ pub struct HandOver {
 
 /// A stretch of time in one state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS))]
 pub struct Span {
     pub from: UnixMillis,
     /// `None` while it lasts.
@@ -175,6 +188,7 @@ pub struct Span {
 
 /// One settled attempt: a row of the owner's earnings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS))]
 pub struct Earning {
     pub sequence: u64,
     pub settled_at: UnixMillis,

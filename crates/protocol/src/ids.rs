@@ -20,6 +20,7 @@ macro_rules! bytes32 {
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(try_from = "String", into = "String")]
+        #[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(type = "string"))]
         pub struct $name(pub [u8; 32]);
 
         impl $name {
@@ -95,6 +96,7 @@ bytes32!(
 /// A job: one request being served. 16 random bytes, written as 32 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(type = "string"))]
 pub struct JobId(pub [u8; 16]);
 
 impl JobId {

@@ -7,6 +7,8 @@
 //! This crate is deliberately without I/O: no sockets, no clock, no files, no runtime.
 //! It says what the messages are, how they are framed and how they are signed, and nothing about when.
 
+#[cfg(feature = "bindings")]
+pub mod bindings;
 pub mod desk;
 pub mod frame;
 pub mod ids;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// An amount in nano-USD (a thousand-millionth of a dollar). An `i64` holds nine thousand million dollars.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS))]
 #[serde(transparent)]
 pub struct NanoUsd(pub i64);
 
@@ -82,11 +83,13 @@ impl std::str::FromStr for NanoUsd {
 
 /// A price in nano-USD per million tokens. $0.10 per million tokens is `Price(100_000_000)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS))]
 #[serde(transparent)]
 pub struct Price(pub i64);
 
 /// The prices of one model on one node: what a consumer pays for prompt and for generated tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS))]
 pub struct Prices {
     /// For each million prompt tokens.
     pub input: Price,
