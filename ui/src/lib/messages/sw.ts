@@ -1,0 +1,67 @@
+import type { Messages } from "./en";
+
+export const sw: Messages = {
+  pause: "Sitisha",
+  resume: "Endelea",
+  nothingToPress: "Hakuna la kufanya",
+  refusedTitle: "Haikufanyika",
+  noAnswer: "Wakati haikujibu. Hakuna kilichobadilika.",
+
+  ribbon: "Tokeni kwa sekunde",
+  ribbonNow: (now, peak) => `${now} sasa, ${peak} kiwango cha juu cha dakika iliyopita`,
+  ribbonIdle: "Hakuna katika dakika iliyopita",
+  ribbonMeasuring: "Inapima",
+  ribbonAgo: "sekunde 60 zilizopita",
+  ribbonRightNow: "sasa",
+  showNumbers: "Onyesha namba",
+  secondsAgo: "Sekunde zilizopita",
+
+  figures: "Mapato na kazi",
+  today: "Leo",
+  month: "Mwezi huu",
+  jobs: "Kazi za leo",
+  served: "Muda wa huduma leo",
+  servedFor: (hours, minutes) => (hours === "0" ? `dakika ${minutes}` : `saa ${hours} dakika ${minutes}`),
+  percent: (value) => `${value}%`,
+  unknown: "Bado haijulikani",
+
+  machine: "Kompyuta hii",
+  noGpu: "Hakuna GPU inayofaa",
+  vram: "Kumbukumbu ya GPU",
+  vramOurs: "Wakati",
+  vramOthers: "nyingine",
+  vramFree: "huru",
+  temperature: "Joto",
+  celsius: (value) => `${value} °C`,
+  power: "Umeme",
+  watts: (value) => `${value} W`,
+  utilisation: "Matumizi ya GPU",
+  worker: "Programu ya modeli",
+
+  handOver: "Makabidhiano ya mwisho",
+  handOverNone: "Bado hakuna. Mchezo wa kwanza utakaouanzisha utapimwa hapa.",
+  handOverTo: (to) => `Kwa ${to}`,
+  handOverIn: (time) => `kwa sekunde ${time}`,
+  handOverLeft: (left) => `${left} imebaki`,
+  handOverLeftUnknown: "Kumbukumbu ya GPU haipimiki hapa",
+  handOverJobs: (jobs, count) => (jobs === 1 ? "Kazi 1 iliendelea kwingine" : `Kazi ${count} ziliendelea kwingine`),
+
+  offer: "Inayotolewa",
+  noModel: "Hakuna modeli iliyochaguliwa",
+  prices: (input, output) => `${input} kuingia, ${output} kutoka kwa tokeni milioni moja`,
+  link: "Dalali",
+  linkStates: {
+    not_joined: "Hujajiunga",
+    dialling: "Inaunganisha",
+    joined: "Imeunganishwa",
+    refused: "Imekataliwa",
+  },
+
+  faults: "Inahitaji uangalizi",
+
+  connecting: "Inaunganisha na Wakati",
+  goneTitle: "Wakati haifanyi kazi",
+  goneReason: "Dirisha limepoteza programu inayotoa huduma. Hakuna kazi kwenye kompyuta hii kwa sasa, na mapato yako yote yako salama.",
+  goneSince: (time) => `Tangu ${time}`,
+  goneStart: "Anzisha Wakati",
+};
