@@ -73,6 +73,8 @@ pub struct Snapshot {
     pub link: LinkState,
     pub model: Option<ModelOnOffer>,
     pub active_jobs: u32,
+    /// The game that has the machine now. While there is one, nothing may come between it and the owner.
+    pub game: Option<String>,
     /// Generated tokens per second, one value for each of the last 60 seconds, oldest first.
     pub tokens_per_second: Vec<f32>,
     pub figures: Option<Figures>,

@@ -35,6 +35,10 @@ reason: string,
  */
 primary: Primary, node: NodeId, link: LinkState, model: ModelOnOffer | null, active_jobs: number, 
 /**
+ * The game that has the machine now. While there is one, nothing may come between it and the owner.
+ */
+game: string | null, 
+/**
  * Generated tokens per second, one value for each of the last 60 seconds, oldest first.
  */
 tokens_per_second: Array<number>, figures: Figures | null, machine: Machine, last_hand_over: HandOver | null, 

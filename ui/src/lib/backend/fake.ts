@@ -51,6 +51,7 @@ const serving: Snapshot = {
     context: 2048,
   },
   active_jobs: 2,
+  game: null,
   tokens_per_second: Array.from({ length: 60 }, (_, second) =>
     second < 14 ? 0 : Math.round(310 + 60 * Math.sin(second / 4) + 25 * Math.sin(second * 1.7)) / 10,
   ),
@@ -118,6 +119,7 @@ export const states: Record<string, News> = {
     reason: "The whole GPU belongs to the game. Serving returns 30 seconds after it ends.",
     primary: "nothing",
     active_jobs: 0,
+    game: "Elden Ring",
     tokens_per_second: Array.from({ length: 60 }, (_, second) => (second < 20 ? 31 : 0)),
   }),
   paused: shown({
