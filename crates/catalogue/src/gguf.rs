@@ -159,7 +159,8 @@ impl Header {
     /// # Errors
     /// When the architecture is not supported or a size is missing or absurd.
     pub fn shape(&self) -> Result<Shape, BadGguf> {
-        let architecture = self.text("general.architecture").ok_or_else(|| missing("general.architecture"))?;
+        let architecture =
+            self.text("general.architecture").ok_or_else(|| missing("general.architecture"))?;
         if !ARCHITECTURES.contains(&architecture) {
             return Err(BadGguf::UnknownArchitecture(architecture.chars().take(64).collect()));
         }
@@ -240,7 +241,8 @@ impl<R: Read> Reader<R> {
         for _ in 0..tensor_count {
             placed.push(self.tensor()?);
         }
-        let alignment = metadata.get("general.alignment").and_then(Value::as_u64).unwrap_or(DEFAULT_ALIGNMENT);
+        let alignment =
+            metadata.get("general.alignment").and_then(Value::as_u64).unwrap_or(DEFAULT_ALIGNMENT);
         if !alignment.is_power_of_two() || alignment > 1 << 20 {
             return Err(missing("general.alignment"));
         }

@@ -143,7 +143,9 @@ fn stop_ids(header: &Header, vocabulary: &Vocabulary<'_>, eos_id: u32) -> Vec<u3
     ];
     let mut ids = vocabulary.control_ids(|token| ENDS.contains(&token));
     ids.push(eos_id);
-    ids.extend(["eot", "eom"].iter().filter_map(|end| header.number(&format!("tokenizer.ggml.{end}_token_id"))));
+    ids.extend(
+        ["eot", "eom"].iter().filter_map(|end| header.number(&format!("tokenizer.ggml.{end}_token_id"))),
+    );
     ids.sort_unstable();
     ids.dedup();
     ids
