@@ -1,0 +1,416 @@
+//! The book of offers.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rand::Rng;
+use wakati_protocol::ids::{ModelDigest, NodeId};
+use wakati_protocol::money::Prices;
+
+/// What a node is willing to serve of one model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Offer {
+    pub model: ModelDigest,
+    /// Tokens of prompt and answer together, at most.
+    pub context: u32,
+    /// Jobs at the same time.
+    pub slots: u32,
+    pub prices: Prices,
+}
+
+/// What a job needs of a node.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    pub model: ModelDigest,
+    /// Tokens that the node reads before the first new one.
+    pub prompt_tokens: u32,
+    /// Tokens that it generates, at most.
+    pub limit: u32,
+    /// Neither price may be above these.
+    pub ceiling: Option<Prices>,
+    /// Nodes that already had their try at this job.
+    pub excluded: &'a BTreeSet<NodeId>,
+}
+
+/// One connection of a node. A node that comes back has another session, with all its slots free.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Session(u64);
+
+/// A taken slot. Give it to [`Book::release`] exactly once.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use = "the slot stays taken until it is released"]
+pub struct Claim {
+    pub node: NodeId,
+    model: ModelDigest,
+    session: Session,
+}
+
+/// A node for a job.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Match {
+    pub claim: Claim,
+    /// The node's prices at this moment; they hold for the whole attempt.
+    pub prices: Prices,
+}
+
+/// Why nobody was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoMatch {
+    /// No connected node offers this.
+    NoNode,
+    /// There are nodes, and every slot of them is taken.
+    Busy,
+}
+
+/// How the market stands for one model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Standing {
+    pub nodes: u32,
+    pub slots: u32,
+    pub free: u32,
+    pub largest_context: u32,
+    pub lowest: Prices,
+    pub highest: Prices,
+}
+
+#[derive(Debug, Default)]
+struct Node {
+    session: u64,
+    offers: BTreeMap<ModelDigest, Offer>,
+    /// Slots taken, also of models that are no longer on offer: their jobs may still run.
+    taken: BTreeMap<ModelDigest, u32>,
+}
+
+/// All standing offers.
+#[derive(Debug, Default)]
+pub struct Book {
+    nodes: BTreeMap<NodeId, Node>,
+    by_model: BTreeMap<ModelDigest, BTreeSet<NodeId>>,
+    sessions: u64,
+}
+
+impl Book {
+    /// A node has connected. An older session of the same node is over, and so are its claims.
+    pub fn arrive(&mut self, node: NodeId) -> Session {
+        self.forget_offers(&node);
+        self.sessions += 1;
+        self.nodes.insert(node, Node { session: self.sessions, ..Node::default() });
+        Session(self.sessions)
+    }
+
+    /// The node's session is over. Nothing happens when a newer session has begun.
+    pub fn leave(&mut self, node: &NodeId, session: Session) {
+        if self.nodes.get(node).is_some_and(|n| n.session == session.0) {
+            self.forget_offers(node);
+            self.nodes.remove(node);
+        }
+    }
+
+    /// Replaces everything that the node offers. Slots that are taken stay taken.
+    pub fn offer(&mut self, node: &NodeId, session: Session, offers: &[Offer]) {
+        if self.nodes.get(node).is_none_or(|n| n.session != session.0) {
+            return;
+        }
+        self.forget_offers(node);
+        for offer in offers {
+            self.by_model.entry(offer.model).or_default().insert(*node);
+        }
+        if let Some(entry) = self.nodes.get_mut(node) {
+            entry.offers = offers.iter().map(|offer| (offer.model, *offer)).collect();
+        }
+    }
+
+    /// Takes a slot on the node that asks least for this job; equal asks are drawn with `chance`.
+    ///
+    /// # Errors
+    /// When no node offers what is needed, or all that do are full.
+    pub fn claim(&mut self, request: &Request<'_>, chance: &mut impl Rng) -> Result<Match, NoMatch> {
+        let mut best: Option<(i128, Offer, NodeId)> = None;
+        let mut equals = 0_u32;
+        let mut any = false;
+        for id in self.by_model.get(&request.model).into_iter().flatten() {
+            let Some((offer, free)) = self.nodes.get(id).and_then(|node| node.look(&request.model)) else {
+                continue;
+            };
+            if request.excluded.contains(id) || !fits(&offer, request) {
+                continue;
+            }
+            any = true;
+            if free == 0 {
+                continue;
+            }
+            let cost = offer.prices.exact(request.prompt_tokens.into(), request.limit.into());
+            match &best {
+                Some((least, ..)) if cost > *least => continue,
+                Some((least, ..)) if cost == *least => {
+                    equals += 1;
+                    // Each of n equals ends up chosen with probability 1/n (reservoir sampling).
+                    if chance.random_range(0..equals) != 0 {
+                        continue;
+                    }
+                }
+                _ => equals = 1,
+            }
+            best = Some((cost, offer, *id));
+        }
+        let Some((_, offer, id)) = best else {
+            return Err(if any { NoMatch::Busy } else { NoMatch::NoNode });
+        };
+        let Some(node) = self.nodes.get_mut(&id) else { return Err(NoMatch::NoNode) };
+        *node.taken.entry(request.model).or_default() += 1;
+        let claim = Claim { node: id, model: request.model, session: Session(node.session) };
+        Ok(Match { claim, prices: offer.prices })
+    }
+
+    /// Gives a slot back. A claim on a session that is over has nothing to give back.
+    // Taken by value, so that the same slot cannot be given back twice.
+    #[allow(clippy::needless_pass_by_value)]
+    pub fn release(&mut self, claim: Claim) {
+        let Some(node) = self.nodes.get_mut(&claim.node) else { return };
+        if node.session == claim.session.0
+            && let Some(taken) = node.taken.get_mut(&claim.model)
+        {
+            *taken = taken.saturating_sub(1);
+        }
+    }
+
+    /// How the market stands for a model.
+    #[must_use]
+    pub fn standing(&self, model: &ModelDigest) -> Standing {
+        let mut standing = Standing::default();
+        for (offer, free) in self
+            .by_model
+            .get(model)
+            .into_iter()
+            .flatten()
+            .filter_map(|id| self.nodes.get(id).and_then(|node| node.look(model)))
+        {
+            let first = standing.nodes == 0;
+            standing.nodes += 1;
+            standing.slots += offer.slots;
+            standing.free += free;
+            standing.largest_context = standing.largest_context.max(offer.context);
+            let (low, high) = (&mut standing.lowest, &mut standing.highest);
+            low.input = if first { offer.prices.input } else { low.input.min(offer.prices.input) };
+            low.output = if first { offer.prices.output } else { low.output.min(offer.prices.output) };
+            high.input = high.input.max(offer.prices.input);
+            high.output = high.output.max(offer.prices.output);
+        }
+        standing
+    }
+
+    /// How many nodes are connected.
+    #[must_use]
+    pub fn nodes(&self) -> usize {
+        self.nodes.len()
+    }
+
+    fn forget_offers(&mut self, node: &NodeId) {
+        let Some(entry) = self.nodes.get_mut(node) else { return };
+        for model in std::mem::take(&mut entry.offers).into_keys() {
+            if let Some(offering) = self.by_model.get_mut(&model) {
+                offering.remove(node);
+                if offering.is_empty() {
+                    self.by_model.remove(&model);
+                }
+            }
+        }
+    }
+}
+
+impl Node {
+    /// The node's offer of a model and how many of its slots are free.
+    fn look(&self, model: &ModelDigest) -> Option<(Offer, u32)> {
+        let offer = self.offers.get(model)?;
+        let taken = self.taken.get(model).copied().unwrap_or(0);
+        Some((*offer, offer.slots.saturating_sub(taken)))
+    }
+}
+
+fn fits(offer: &Offer, request: &Request<'_>) -> bool {
+    let needed = u64::from(request.prompt_tokens) + u64::from(request.limit);
+    let affordable = request
+        .ceiling
+        .is_none_or(|most| offer.prices.input <= most.input && offer.prices.output <= most.output);
+    u64::from(offer.context) >= needed && affordable
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rand::SeedableRng;
+    use rand::rngs::StdRng;
+    use wakati_protocol::money::Price;
+
+    use super::*;
+
+    const MODEL: ModelDigest = ModelDigest([1; 32]);
+
+    fn node(n: u8) -> NodeId {
+        NodeId([n; 32])
+    }
+
+    fn offer(slots: u32, input: i64, output: i64) -> Offer {
+        let prices = Prices { input: Price(input), output: Price(output) };
+        Offer { model: MODEL, context: 1000, slots, prices }
+    }
+
+    fn request(excluded: &BTreeSet<NodeId>) -> Request<'_> {
+        Request { model: MODEL, prompt_tokens: 100, limit: 50, ceiling: None, excluded }
+    }
+
+    #[test]
+    fn the_cheapest_for_this_very_job_wins() {
+        let mut book = Book::default();
+        let mut chance = StdRng::seed_from_u64(1);
+        // For 100 in and 50 out: 100 x 1 + 50 x 9 = 550 against 100 x 4 + 50 x 2 = 500.
+        for (n, input, output) in [(1, 1, 9), (2, 4, 2)] {
+            let session = book.arrive(node(n));
+            book.offer(&node(n), session, &[offer(1, input, output)]);
+        }
+        let nobody = BTreeSet::new();
+        assert_eq!(book.claim(&request(&nobody), &mut chance).unwrap().claim.node, node(2));
+        assert_eq!(book.claim(&request(&nobody), &mut chance).unwrap().claim.node, node(1));
+        assert_eq!(book.claim(&request(&nobody), &mut chance), Err(NoMatch::Busy));
+        let all = BTreeSet::from([node(1), node(2)]);
+        assert_eq!(book.claim(&request(&all), &mut chance), Err(NoMatch::NoNode));
+    }
+
+    #[test]
+    fn equal_asks_share_the_work() {
+        let mut wins = [0_u32; 3];
+        let mut chance = StdRng::seed_from_u64(2);
+        for _ in 0..3000 {
+            let mut book = Book::default();
+            for n in 0..3 {
+                let session = book.arrive(node(n));
+                book.offer(&node(n), session, &[offer(1, 5, 5)]);
+            }
+            let found = book.claim(&request(&BTreeSet::new()), &mut chance).unwrap();
+            wins[usize::from(found.claim.node.0[0])] += 1;
+        }
+        assert!(wins.iter().all(|&n| (850..1150).contains(&n)), "{wins:?}");
+    }
+
+    #[test]
+    fn a_claim_on_an_old_session_frees_nothing_in_the_new_one() {
+        let mut book = Book::default();
+        let mut chance = StdRng::seed_from_u64(3);
+        let nobody = BTreeSet::new();
+        let old = book.arrive(node(1));
+        book.offer(&node(1), old, &[offer(1, 1, 1)]);
+        let before = book.claim(&request(&nobody), &mut chance).unwrap();
+        let new = book.arrive(node(1));
+        book.offer(&node(1), new, &[offer(1, 1, 1)]);
+        let after = book.claim(&request(&nobody), &mut chance).unwrap();
+        book.release(before.claim);
+        assert_eq!(book.standing(&MODEL).free, 0);
+        book.leave(&node(1), old);
+        assert_eq!(book.standing(&MODEL).nodes, 1);
+        book.release(after.claim);
+        assert_eq!(book.standing(&MODEL).free, 1);
+    }
+
+    #[test]
+    fn a_price_above_the_ceiling_and_a_small_context_are_passed_over() {
+        let mut book = Book::default();
+        let mut chance = StdRng::seed_from_u64(4);
+        let session = book.arrive(node(1));
+        book.offer(&node(1), session, &[offer(1, 5, 5)]);
+        let nobody = BTreeSet::new();
+        let ceiling = Some(Prices { input: Price(5), output: Price(4) });
+        let dear = Request { ceiling, ..request(&nobody) };
+        assert_eq!(book.claim(&dear, &mut chance), Err(NoMatch::NoNode));
+        let long = Request { limit: 901, ..request(&nobody) };
+        assert_eq!(book.claim(&long, &mut chance), Err(NoMatch::NoNode));
+    }
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Arrive(u8),
+        Leave(u8),
+        Offer(u8, u32, i64, i64),
+        Claim(u32, u32, Vec<u8>),
+        Release(usize),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            (0..6_u8).prop_map(Step::Arrive),
+            (0..6_u8).prop_map(Step::Leave),
+            (0..6_u8, 0..4_u32, 0..9_i64, 0..9_i64).prop_map(|(n, s, i, o)| Step::Offer(n, s, i, o)),
+            (0..600_u32, 1..600_u32, proptest::collection::vec(0..6_u8, 0..3))
+                .prop_map(|(p, l, e)| Step::Claim(p, l, e)),
+            (0..8_usize).prop_map(Step::Release),
+        ]
+    }
+
+    proptest! {
+        /// The oracle keeps a flat list and looks at all of it each time.
+        #[test]
+        fn the_book_agrees_with_a_list(steps in proptest::collection::vec(step(), 1..120)) {
+            let mut book = Book::default();
+            let mut chance = StdRng::seed_from_u64(5);
+            // Per node: session, offer, slots taken in this session.
+            let mut list: BTreeMap<u8, (Session, Option<Offer>, u32)> = BTreeMap::new();
+            let mut held: Vec<Claim> = Vec::new();
+            for step in steps {
+                match step {
+                    Step::Arrive(n) => {
+                        list.insert(n, (book.arrive(node(n)), None, 0));
+                    }
+                    Step::Leave(n) => {
+                        if let Some((session, ..)) = list.remove(&n) {
+                            book.leave(&node(n), session);
+                        }
+                    }
+                    Step::Offer(n, slots, input, output) => {
+                        if let Some(entry) = list.get_mut(&n) {
+                            entry.1 = Some(offer(slots, input, output));
+                            book.offer(&node(n), entry.0, &[offer(slots, input, output)]);
+                        }
+                    }
+                    Step::Claim(prompt_tokens, limit, out) => {
+                        let excluded = out.iter().map(|&n| node(n)).collect();
+                        let request = Request { model: MODEL, prompt_tokens, limit, ceiling: None, excluded: &excluded };
+                        let cost = |o: &Offer| i128::from(o.prices.input.0) * i128::from(prompt_tokens)
+                            + i128::from(o.prices.output.0) * i128::from(limit);
+                        let able: Vec<_> = list.iter()
+                            .filter(|(n, _)| !out.contains(n) && prompt_tokens + limit <= 1000)
+                            .filter_map(|(n, (_, o, taken))| o.map(|o| (*n, o, *taken)))
+                            .collect();
+                        let least = able.iter().filter(|(_, o, t)| *t < o.slots).map(|(_, o, _)| cost(o)).min();
+                        match (book.claim(&request, &mut chance), least) {
+                            (Ok(found), Some(least)) => {
+                                let n = found.claim.node.0[0];
+                                let entry = list.get_mut(&n).unwrap();
+                                prop_assert_eq!(cost(&entry.1.unwrap()), least);
+                                prop_assert!(entry.2 < entry.1.unwrap().slots);
+                                entry.2 += 1;
+                                held.push(found.claim);
+                            }
+                            (Err(NoMatch::Busy), None) => prop_assert!(!able.is_empty()),
+                            (Err(NoMatch::NoNode), None) => prop_assert!(able.is_empty()),
+                            (got, want) => prop_assert!(false, "{got:?}, the list says {want:?}"),
+                        }
+                    }
+                    Step::Release(at) => {
+                        if at < held.len() {
+                            let claim = held.swap_remove(at);
+                            if let Some(entry) = list.get_mut(&claim.node.0[0])
+                                && entry.0 == claim.session
+                            {
+                                entry.2 -= 1;
+                            }
+                            book.release(claim);
+                        }
+                    }
+                }
+            }
+            for claim in held {
+                book.release(claim);
+            }
+            let standing = book.standing(&MODEL);
+            prop_assert_eq!(standing.free, standing.slots);
+        }
+    }
+}
