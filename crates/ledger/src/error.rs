@@ -1,0 +1,43 @@
+//! What can go wrong, apart by who must act.
+
+use wakati_protocol::ids::JobId;
+use wakati_protocol::money::NanoUsd;
+
+/// The consumer's own doing: said to the consumer, never logged as an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// The account cannot cover the worst case of the job.
+    Insufficient { available: NanoUsd, held: NanoUsd, needed: NanoUsd },
+}
+
+/// Why a job could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("the job was refused: {0:?}")]
+    Refused(Refusal),
+    #[error(transparent)]
+    Failed(#[from] LedgerError),
+}
+
+impl From<sqlx::Error> for OpenError {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// The books could not be read or written, or would have become wrong.
+#[derive(Debug, thiserror::Error)]
+pub enum LedgerError {
+    #[error("the books could not be used: {0}")]
+    Database(#[from] sqlx::Error),
+    #[error("the books could not be brought up to date: {0}")]
+    Migration(#[from] sqlx::migrate::MigrateError),
+    #[error("no job {0} in the books")]
+    NoSuchJob(JobId),
+    #[error("job {0} is settled already")]
+    Settled(JobId),
+    #[error("{0}")]
+    Wrong(String),
+    #[error("the system gave no random bytes")]
+    NoChance,
+}

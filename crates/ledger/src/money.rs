@@ -1,0 +1,140 @@
+//! Accounts and postings: the only code that moves money.
+
+use sqlx::SqliteConnection;
+use wakati_protocol::ids::JobId;
+use wakati_protocol::money::NanoUsd;
+use wakati_protocol::units::UnixMillis;
+
+use crate::error::LedgerError;
+use crate::open::{Durable, Ledger};
+
+/// What a consumer has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Funds {
+    pub available: NanoUsd,
+    pub held: NanoUsd,
+}
+
+/// The kinds of account. The name is the consumer's or the owner's; the platform's own have none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Account<'a> {
+    Available(&'a str),
+    Held(&'a str),
+    Payable(&'a str),
+    Fee,
+    Absorption,
+    Outside,
+}
+
+impl<'a> Account<'a> {
+    fn parts(self) -> (&'static str, &'a str) {
+        match self {
+            Self::Available(name) => ("available", name),
+            Self::Held(name) => ("held", name),
+            Self::Payable(name) => ("payable", name),
+            Self::Fee => ("fee", ""),
+            Self::Absorption => ("absorption", ""),
+            Self::Outside => ("outside", ""),
+        }
+    }
+}
+
+/// Writes one event. Postings of nothing are left out.
+pub(crate) async fn post(
+    on: &mut SqliteConnection,
+    kind: &'static str,
+    job: Option<JobId>,
+    at: UnixMillis,
+    postings: &[(Account<'_>, NanoUsd)],
+) -> Result<(), LedgerError> {
+    let sum: i128 = postings.iter().map(|(_, amount)| i128::from(amount.0)).sum();
+    if sum != 0 {
+        return Err(LedgerError::Wrong(format!("the postings of a {kind} sum to {sum}, not to zero")));
+    }
+    let event = sqlx::query("INSERT INTO events (kind, job, at) VALUES (?, ?, ?)")
+        .bind(kind)
+        .bind(job.map(JobId::to_vec))
+        .bind(at.0)
+        .execute(&mut *on)
+        .await?
+        .last_insert_rowid();
+    for (account, amount) in postings.iter().filter(|(_, amount)| *amount != NanoUsd::ZERO) {
+        let (kind, name) = account.parts();
+        sqlx::query("INSERT INTO accounts (kind, name) VALUES (?, ?) ON CONFLICT DO NOTHING")
+            .bind(kind)
+            .bind(name)
+            .execute(&mut *on)
+            .await?;
+        let account: i64 = sqlx::query_scalar(
+            "UPDATE accounts SET balance = balance + ? WHERE kind = ? AND name = ? RETURNING id",
+        )
+        .bind(amount.0)
+        .bind(kind)
+        .bind(name)
+        .fetch_one(&mut *on)
+        .await?;
+        sqlx::query("INSERT INTO postings (event, account, amount) VALUES (?, ?, ?)")
+            .bind(event)
+            .bind(account)
+            .bind(amount.0)
+            .execute(&mut *on)
+            .await?;
+    }
+    Ok(())
+}
+
+pub(crate) async fn funds_of(on: &mut SqliteConnection, consumer: &str) -> Result<Funds, LedgerError> {
+    let rows: Vec<(String, i64)> =
+        sqlx::query_as("SELECT kind, balance FROM accounts WHERE name = ? AND kind IN ('available', 'held')")
+            .bind(consumer)
+            .fetch_all(on)
+            .await?;
+    let mut funds = Funds::default();
+    for (kind, balance) in rows {
+        match kind.as_str() {
+            "available" => funds.available = NanoUsd(balance),
+            _ => funds.held = NanoUsd(balance),
+        }
+    }
+    Ok(funds)
+}
+
+impl Ledger {
+    /// Money comes in (or, below zero, goes out again) for a consumer; the account is made when it is new.
+    ///
+    /// # Errors
+    /// When more would go out than is available.
+    pub async fn credit(
+        &self,
+        consumer: &str,
+        amount: NanoUsd,
+        at: UnixMillis,
+    ) -> Result<Funds, LedgerError> {
+        let mut write = self.write(Durable::Power).await?;
+        sqlx::query("INSERT INTO accounts (kind, name) VALUES ('available', ?) ON CONFLICT DO NOTHING")
+            .bind(consumer)
+            .execute(write.on())
+            .await?;
+        let before = funds_of(write.on(), consumer).await?;
+        if before.available.0.checked_add(amount.0).is_none_or(|after| after < 0) {
+            let have = before.available;
+            return Err(LedgerError::Wrong(format!(
+                "{consumer} has {have} available: {amount} cannot be credited"
+            )));
+        }
+        let postings = [(Account::Outside, -amount), (Account::Available(consumer), amount)];
+        post(write.on(), "credit", None, at, &postings).await?;
+        let after = funds_of(write.on(), consumer).await?;
+        write.commit().await?;
+        Ok(after)
+    }
+
+    /// What a consumer has now.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn funds(&self, consumer: &str) -> Result<Funds, LedgerError> {
+        let mut reader = self.readers().acquire().await?;
+        funds_of(&mut reader, consumer).await
+    }
+}
