@@ -31,7 +31,8 @@ impl Bus {
             .spawn()
             .context("dbus-daemon is not installed")?;
         let output = daemon.stdout.take().context("no output")?;
-        let address = BufReader::new(output).lines().next_line().await?.context("dbus-daemon did not start")?;
+        let address =
+            BufReader::new(output).lines().next_line().await?.context("dbus-daemon did not start")?;
         Ok(Self { address, _daemon: daemon })
     }
 

@@ -10,9 +10,9 @@ mod screen;
 mod tray;
 
 pub use bus::Bus;
-pub use joined::{Joined, Stage};
+pub use joined::Joined;
 pub use notices::{Notices, Shown};
-pub use page::Page;
+pub use page::{Look, Page};
 pub use processes::{Marked, with_environment};
 pub use screen::Screen;
 pub use tray::{Item, Panel, Row};
@@ -24,7 +24,7 @@ use anyhow::bail;
 use tokio::process::Command;
 
 /// How long anything on the desktop may take. A debug build of the window on a busy machine needs much of it.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Screen, window manager and bus. All of them end with it.
 pub struct Desktop {
@@ -76,7 +76,11 @@ impl Desktop {
 ///
 /// # Errors
 /// When there is no answer within the deadline; the message says what was waited for.
-pub async fn until<T>(what: &str, deadline: Duration, mut ask: impl AsyncFnMut() -> Option<T>) -> anyhow::Result<T> {
+pub async fn until<T>(
+    what: &str,
+    deadline: Duration,
+    mut ask: impl AsyncFnMut() -> Option<T>,
+) -> anyhow::Result<T> {
     let began = Instant::now();
     loop {
         if let Some(answer) = ask().await {

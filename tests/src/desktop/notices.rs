@@ -1,6 +1,7 @@
 //! The test's end of the bus that is told every notice.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use tokio::sync::watch;
 use zbus::zvariant::OwnedValue;
@@ -34,6 +35,20 @@ impl Notices {
     #[must_use]
     pub fn so_far(&self) -> Vec<Shown> {
         self.shown.borrow().clone()
+    }
+
+    /// Listens for so long, and returns what came meanwhile.
+    ///
+    /// # Errors
+    /// When the connection has gone.
+    pub async fn during(&self, time: Duration) -> anyhow::Result<Vec<Shown>> {
+        let before = self.shown.borrow().len();
+        let mut shown = self.shown.clone();
+        let more = shown.wait_for(|shown| shown.len() > before);
+        match tokio::time::timeout(time, more).await {
+            Ok(shown) => Ok(shown?[before..].to_vec()),
+            Err(_) => Ok(vec![]),
+        }
     }
 }
 

@@ -11,6 +11,13 @@ use tokio::process::Child;
 
 use super::{Desktop, PATIENCE, until};
 
+/// The system's look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Look {
+    Dark,
+    Light,
+}
+
 /// A window that is open.
 pub struct Page {
     driver: WebDriver,
@@ -22,12 +29,13 @@ impl Page {
     ///
     /// # Errors
     /// When WebKitWebDriver is not installed or no window opens.
-    pub async fn open(desktop: &Desktop, program: &Path, home: &Path) -> anyhow::Result<Self> {
+    pub async fn open(desktop: &Desktop, look: Look, program: &Path, home: &Path) -> anyhow::Result<Self> {
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let server = desktop
             .command(Path::new("WebKitWebDriver"), home)
             .arg(format!("--port={port}"))
             .env("TAURI_WEBVIEW_AUTOMATION", "true")
+            .env("GTK_THEME", if look == Look::Dark { "Adwaita:dark" } else { "Adwaita" })
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
@@ -36,10 +44,9 @@ impl Page {
         let options = json!({ "binary": program, "args": ["--home", home] });
         capabilities.set("webkitgtk:browserOptions", options)?;
         let address = format!("http://127.0.0.1:{port}");
-        let driver = until("a window", PATIENCE, async || {
-            WebDriver::new(&address, capabilities.clone()).await.ok()
-        })
-        .await?;
+        let driver =
+            until("a window", PATIENCE, async || WebDriver::new(&address, capabilities.clone()).await.ok())
+                .await?;
         Ok(Self { driver, _server: server })
     }
 

@@ -32,7 +32,8 @@ impl Panel {
     /// # Errors
     /// When none appears in time.
     pub async fn item(&self) -> anyhow::Result<Item> {
-        let service = until("a tray item", PATIENCE, async || self.registered.borrow().last().cloned()).await?;
+        let service =
+            until("a tray item", PATIENCE, async || self.registered.borrow().last().cloned()).await?;
         Ok(Item { connection: self.connection.clone(), service })
     }
 }
