@@ -54,8 +54,7 @@ pub async fn load(wanted: Wanted) -> Result<Engine, Refused> {
     let context = wanted.context.clamp(1, shape.context);
     let slots = wanted.slots.max(1);
     let needed_bytes = memory::needed_bytes(&header, &shape, context, slots);
-    let free_bytes =
-        memory::free_bytes(&device).map_err(|error| refused(RefusedReason::Engine, &error))?;
+    let free_bytes = memory::free_bytes(&device).map_err(|error| refused(RefusedReason::Engine, &error))?;
     if needed_bytes > free_bytes {
         let detail = "the model needs more memory than is free".to_owned();
         return Err(Refused { reason: RefusedReason::DoesNotFit.into(), needed_bytes, free_bytes, detail });

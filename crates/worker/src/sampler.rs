@@ -83,8 +83,12 @@ impl Sampler {
         if settings.top_logprobs.is_some_and(|count| count > MAX_TOP_LOGPROBS) {
             return Err(OutOfRange("top_logprobs"));
         }
-        let mut sampler =
-            Self { settings, vocabulary: vocabulary as usize, counts: HashMap::new(), candidates: Vec::new() };
+        let mut sampler = Self {
+            settings,
+            vocabulary: vocabulary as usize,
+            counts: HashMap::new(),
+            candidates: Vec::new(),
+        };
         emitted.iter().for_each(|token| sampler.count(*token));
         Ok(sampler)
     }

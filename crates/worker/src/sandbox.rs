@@ -107,7 +107,8 @@ mod linux {
         ];
         let rules: BTreeMap<i64, _> = denied.into_iter().map(|call| (call, Vec::new())).collect();
         let deny = SeccompAction::Errno(libc::EPERM as u32);
-        let filter = SeccompFilter::new(rules, SeccompAction::Allow, deny, std::env::consts::ARCH.try_into()?)?;
+        let filter =
+            SeccompFilter::new(rules, SeccompAction::Allow, deny, std::env::consts::ARCH.try_into()?)?;
         let program: BpfProgram = filter.try_into()?;
         apply_filter_all_threads(&program)?;
         Ok(())

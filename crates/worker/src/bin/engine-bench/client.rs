@@ -135,6 +135,17 @@ impl Worker {
     }
 }
 
+#[cfg(test)]
+impl Worker {
+    /// Closes stdin and waits for the process: its exit code.
+    pub fn close(mut self) -> anyhow::Result<Option<i32>> {
+        self.stdin = None;
+        // Its stdout ends when it ends; frames that were on their way are read and dropped.
+        while self.frames.recv_timeout(PATIENCE).is_ok() {}
+        Ok(self.child.wait()?.code())
+    }
+}
+
 impl Drop for Worker {
     fn drop(&mut self) {
         // It may have ended by itself.
