@@ -1,0 +1,115 @@
+//! The sentences of one language. What the machine is doing comes from `wakati-words`; here are only the desk's own
+//! answers to its askers.
+
+use wakati_agent::{Activity, Fault, Refused, Status};
+
+/// Sentences in the owner's language.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sentences {
+    English,
+    Swahili,
+}
+
+impl Sentences {
+    /// The language of this tag; English for one that is not there.
+    #[must_use]
+    pub fn new(tag: &str) -> Self {
+        if tag == "sw" { Self::Swahili } else { Self::English }
+    }
+
+    /// The language's tag.
+    #[must_use]
+    pub fn tag(self) -> &'static str {
+        match self {
+            Self::English => "en",
+            Self::Swahili => "sw",
+        }
+    }
+
+    /// What the node does.
+    #[must_use]
+    pub fn status(self, status: &Status) -> String {
+        format!("{:?}", status.activity)
+    }
+
+    /// Why, in one more sentence.
+    #[must_use]
+    pub fn reason(self, _status: &Status) -> String {
+        String::new()
+    }
+
+    /// What the owner must know.
+    #[must_use]
+    pub fn fault(self, fault: &Fault) -> String {
+        format!("{fault:?}")
+    }
+
+    /// Why a wish is not granted.
+    #[must_use]
+    pub fn refused(self, refused: &Refused) -> String {
+        format!("{refused:?}")
+    }
+
+    /// What the log says that the machine did: an activity as JSON.
+    #[must_use]
+    pub fn of_span(self, logged: &str) -> String {
+        match serde_json::from_str::<Activity>(logged) {
+            Ok(activity) => format!("{activity:?}"),
+            // Written by a version that knew other activities.
+            Err(_) => logged.into(),
+        }
+    }
+
+    /// A damaged log was kept under this name.
+    #[must_use]
+    pub fn log_set_aside(self, file: &str) -> String {
+        match self {
+            Self::English => {
+                format!(
+                    "The earnings log was damaged. It is kept as {file}, and the broker sends the receipts again."
+                )
+            }
+            Self::Swahili => {
+                format!(
+                    "Kumbukumbu ya mapato iliharibika. Imewekwa kama {file}, na dalali hutuma stakabadhi tena."
+                )
+            }
+        }
+    }
+
+    /// There is no window to open.
+    #[must_use]
+    pub fn no_window(self) -> String {
+        match self {
+            Self::English => "This node runs without a window.".into(),
+            Self::Swahili => "Nodi hii haina dirisha.".into(),
+        }
+    }
+
+    /// The node ends or has ended.
+    #[must_use]
+    pub fn ended(self) -> String {
+        match self {
+            Self::English => "The node is ending.".into(),
+            Self::Swahili => "Nodi inafunga.".into(),
+        }
+    }
+
+    /// The day is not one.
+    #[must_use]
+    pub fn bad_day(self) -> String {
+        match self {
+            Self::English => "A day is written like this: 2026-01-31.".into(),
+            Self::Swahili => "Siku huandikwa hivi: 2026-01-31.".into(),
+        }
+    }
+
+    /// The log cannot be read now.
+    #[must_use]
+    pub fn log_unreadable(self) -> String {
+        match self {
+            Self::English => "The log cannot be read.".into(),
+            Self::Swahili => "Kumbukumbu haiwezi kusomwa.".into(),
+        }
+    }
+}
