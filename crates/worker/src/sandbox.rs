@@ -114,3 +114,44 @@ mod linux {
         Ok(())
     }
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn whatever_is_reported_as_enforced_really_is() {
+        // The cage cannot be left again, so the look around it happens in a process of its own.
+        let own = std::env::current_exe().unwrap();
+        let inside = ["--exact", "sandbox::tests::look_around", "--ignored", "--test-threads=1"];
+        let out = Command::new(own).args(inside).output().unwrap();
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stdout));
+    }
+
+    #[test]
+    #[ignore = "closes its process in"]
+    fn look_around() {
+        let model = std::env::current_exe().unwrap();
+        let elsewhere = model.with_extension("written");
+        let enforced = enter(&model);
+        let enforces = |what: &str| enforced.iter().any(|word| word == what);
+        assert!(std::fs::File::open(&model).is_ok(), "the model can be read");
+        if enforces("files") {
+            assert!(std::fs::read_dir(model.parent().unwrap()).is_err());
+            assert!(std::fs::read("/etc/hostname").is_err() && std::fs::read("/proc/1/status").is_err());
+        }
+        if enforces("writes") {
+            assert!(std::fs::write(elsewhere, b"x").is_err());
+            assert!(std::fs::OpenOptions::new().append(true).open(&model).is_err());
+        }
+        if enforces("network") {
+            assert!(std::net::TcpListener::bind("127.0.0.1:0").is_err());
+            assert!(std::net::UdpSocket::bind("127.0.0.1:0").is_err());
+        }
+        if enforces("exec") {
+            assert!(Command::new("/bin/true").status().is_err());
+        }
+    }
+}

@@ -2,6 +2,8 @@
 //!
 //! They need `WAKATI_WORKER` (the program) and `WAKATI_TEST_MODEL` (a GGUF file).
 
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "these helpers are parts of tests")]
+
 #[path = "../src/bin/engine-bench/client.rs"]
 mod client;
 
