@@ -14,6 +14,20 @@ pub fn run() -> anyhow::Result<()> {
         .with_context(|| format!("cannot write {}", file.display()))
 }
 
+/// Checks that the committed types are those of the protocol.
+///
+/// # Errors
+/// When they are not, or the file cannot be read.
+pub fn check() -> anyhow::Result<()> {
+    let file = file();
+    let committed =
+        std::fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+    if committed != wakati_protocol::bindings::typescript() {
+        anyhow::bail!("{} is stale: run `cargo xtask bindings`", file.display());
+    }
+    Ok(())
+}
+
 fn file() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../ui/src/lib/backend/bindings.ts")
 }
@@ -24,10 +38,6 @@ mod tests {
 
     #[test]
     fn the_committed_types_are_those_of_the_protocol() {
-        let committed = std::fs::read_to_string(file()).unwrap();
-        assert!(
-            committed == wakati_protocol::bindings::typescript(),
-            "ui/src/lib/backend/bindings.ts is stale: run `cargo xtask bindings`"
-        );
+        check().unwrap();
     }
 }
