@@ -120,9 +120,11 @@ async fn run(
 ) -> &'static str {
     let Seat { session, mut outbound, close } = seat;
     let beat_ms = u32::try_from(app.settings.beat.as_millis()).unwrap_or(u32::MAX);
+    // A second, and more where many nodes would come back at once: a thousand a second can be let in.
+    let reconnect_window_ms = 1000 + u32::try_from(app.hub.nodes()).unwrap_or(u32::MAX / 2);
     let mut name = vec![0; 16];
     let _ = getrandom::fill(&mut name);
-    let welcome = Welcome { version: LINK_VERSION, session: name, beat_ms, reconnect_window_ms: 2 * beat_ms };
+    let welcome = Welcome { version: LINK_VERSION, session: name, beat_ms, reconnect_window_ms };
     if write(&mut out, to_node::Body::Welcome(welcome).into()).await.is_err() {
         return "the link broke";
     }

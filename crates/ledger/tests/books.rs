@@ -1,5 +1,7 @@
 //! The books under random work and crashes.
 
+#![allow(clippy::unwrap_used)]
+
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -1,5 +1,8 @@
 //! The book of offers.
 
+#[cfg(test)]
+mod oracle;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use rand::Rng;
@@ -163,7 +166,6 @@ impl Book {
 
     /// Gives a slot back. A claim on a session that is over has nothing to give back.
     // Taken by value, so that the same slot cannot be given back twice.
-    #[allow(clippy::needless_pass_by_value)]
     pub fn release(&mut self, claim: Claim) {
         let Some(node) = self.nodes.get_mut(&claim.node) else { return };
         if node.session == claim.session.0
@@ -236,7 +238,6 @@ fn fits(offer: &Offer, request: &Request<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
     use rand::SeedableRng;
     use rand::rngs::StdRng;
     use wakati_protocol::money::Price;
@@ -322,95 +323,5 @@ mod tests {
         assert_eq!(book.claim(&dear, &mut chance), Err(NoMatch::NoNode));
         let long = Request { limit: 901, ..request(&nobody) };
         assert_eq!(book.claim(&long, &mut chance), Err(NoMatch::NoNode));
-    }
-
-    #[derive(Debug, Clone)]
-    enum Step {
-        Arrive(u8),
-        Leave(u8),
-        Offer(u8, u32, i64, i64),
-        Claim(u32, u32, Vec<u8>),
-        Release(usize),
-    }
-
-    fn step() -> impl Strategy<Value = Step> {
-        prop_oneof![
-            (0..6_u8).prop_map(Step::Arrive),
-            (0..6_u8).prop_map(Step::Leave),
-            (0..6_u8, 0..4_u32, 0..9_i64, 0..9_i64).prop_map(|(n, s, i, o)| Step::Offer(n, s, i, o)),
-            (0..600_u32, 1..600_u32, proptest::collection::vec(0..6_u8, 0..3))
-                .prop_map(|(p, l, e)| Step::Claim(p, l, e)),
-            (0..8_usize).prop_map(Step::Release),
-        ]
-    }
-
-    proptest! {
-        /// The oracle keeps a flat list and looks at all of it each time.
-        #[test]
-        fn the_book_agrees_with_a_list(steps in proptest::collection::vec(step(), 1..120)) {
-            let mut book = Book::default();
-            let mut chance = StdRng::seed_from_u64(5);
-            // Per node: session, offer, slots taken in this session.
-            let mut list: BTreeMap<u8, (Session, Option<Offer>, u32)> = BTreeMap::new();
-            let mut held: Vec<Claim> = Vec::new();
-            for step in steps {
-                match step {
-                    Step::Arrive(n) => {
-                        list.insert(n, (book.arrive(node(n)), None, 0));
-                    }
-                    Step::Leave(n) => {
-                        if let Some((session, ..)) = list.remove(&n) {
-                            book.leave(&node(n), session);
-                        }
-                    }
-                    Step::Offer(n, slots, input, output) => {
-                        if let Some(entry) = list.get_mut(&n) {
-                            entry.1 = Some(offer(slots, input, output));
-                            book.offer(&node(n), entry.0, &[offer(slots, input, output)]);
-                        }
-                    }
-                    Step::Claim(prompt_tokens, limit, out) => {
-                        let excluded = out.iter().map(|&n| node(n)).collect();
-                        let request = Request { model: MODEL, prompt_tokens, limit, ceiling: None, excluded: &excluded };
-                        let cost = |o: &Offer| i128::from(o.prices.input.0) * i128::from(prompt_tokens)
-                            + i128::from(o.prices.output.0) * i128::from(limit);
-                        let able: Vec<_> = list.iter()
-                            .filter(|(n, _)| !out.contains(n) && prompt_tokens + limit <= 1000)
-                            .filter_map(|(n, (_, o, taken))| o.map(|o| (*n, o, *taken)))
-                            .collect();
-                        let least = able.iter().filter(|(_, o, t)| *t < o.slots).map(|(_, o, _)| cost(o)).min();
-                        match (book.claim(&request, &mut chance), least) {
-                            (Ok(found), Some(least)) => {
-                                let n = found.claim.node.0[0];
-                                let entry = list.get_mut(&n).unwrap();
-                                prop_assert_eq!(cost(&entry.1.unwrap()), least);
-                                prop_assert!(entry.2 < entry.1.unwrap().slots);
-                                entry.2 += 1;
-                                held.push(found.claim);
-                            }
-                            (Err(NoMatch::Busy), None) => prop_assert!(!able.is_empty()),
-                            (Err(NoMatch::NoNode), None) => prop_assert!(able.is_empty()),
-                            (got, want) => prop_assert!(false, "{got:?}, the list says {want:?}"),
-                        }
-                    }
-                    Step::Release(at) => {
-                        if at < held.len() {
-                            let claim = held.swap_remove(at);
-                            if let Some(entry) = list.get_mut(&claim.node.0[0])
-                                && entry.0 == claim.session
-                            {
-                                entry.2 -= 1;
-                            }
-                            book.release(claim);
-                        }
-                    }
-                }
-            }
-            for claim in held {
-                book.release(claim);
-            }
-            let standing = book.standing(&MODEL);
-            prop_assert_eq!(standing.free, standing.slots);
-        }
     }
 }

@@ -51,7 +51,7 @@ pub async fn complete(
     let consumer = authenticate(&app, &headers).await?;
     let body = read_body(&headers, body)?;
     let request = read_request(&body)?;
-    let model = app.models.get(&request.model).ok_or_else(|| ApiError::no_model(&request.model))?;
+    let model = find_model(&app, &request.model).await?;
     let prompt = encode(&model, &request, body.len()).await?;
     let (order, first) = open(&app, &consumer, &model, &request, prompt).await?;
     let reply = Reply {
@@ -69,6 +69,18 @@ pub async fn complete(
     } else {
         whole(reply, chunks, &delivered, began).await
     }
+}
+
+/// The model with this name, also one that has been added a moment ago.
+async fn find_model(app: &Shared, name: &str) -> Result<Arc<Model>, ApiError> {
+    if let Some(model) = app.models.get(name) {
+        return Ok(model);
+    }
+    let looks = Arc::clone(app);
+    tokio::task::spawn_blocking(move || looks.models.look_again())
+        .await
+        .map_err(|error| our_fault("the models could not be looked at", &error))?;
+    app.models.get(name).ok_or_else(|| ApiError::no_model(name))
 }
 
 async fn authenticate(app: &App, headers: &HeaderMap) -> Result<Consumer, ApiError> {

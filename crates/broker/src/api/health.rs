@@ -8,6 +8,8 @@ use crate::app::Shared;
 use crate::measures;
 
 /// The process runs.
+// axum takes async functions only.
+#[allow(clippy::unused_async)]
 pub async fn alive() -> &'static str {
     "ok"
 }
@@ -23,6 +25,8 @@ pub async fn ready(State(app): State<Shared>) -> Response {
 }
 
 /// Prometheus' text format.
+// axum takes async functions only.
+#[allow(clippy::unused_async)]
 pub async fn metrics() -> Response {
     let kind = [(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
     (kind, measures::recorder().render()).into_response()

@@ -33,10 +33,14 @@ pub fn routes(app: Shared) -> Router {
         .with_state(app)
 }
 
+// axum takes async functions only.
+#[allow(clippy::unused_async)]
 async fn nowhere() -> ApiError {
     ApiError::http(StatusCode::NOT_FOUND, "There is nothing at this address.")
 }
 
+// axum takes async functions only.
+#[allow(clippy::unused_async)]
 async fn not_so() -> ApiError {
     ApiError::http(StatusCode::METHOD_NOT_ALLOWED, "This address does not take that method.")
 }
@@ -54,6 +58,8 @@ async fn stamp(request: Request, next: Next) -> Response {
     response
 }
 
+// axum takes async functions only.
+#[allow(clippy::unused_async)]
 async fn node_link(
     State(app): State<Shared>,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,

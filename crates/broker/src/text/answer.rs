@@ -109,7 +109,8 @@ mod tests {
         let mut moved = 256;
         for byte in 0..=255_u32 {
             let printable = matches!(byte, 33..=126 | 161..=172 | 174..=255);
-            let letter = if printable { byte } else { mem::replace(&mut moved, moved + 1) };
+            let letter = if printable { byte } else { moved };
+            moved += u32::from(!printable);
             vocabulary.insert(char::from_u32(letter).unwrap().to_string(), id.into());
             id += 1;
         }

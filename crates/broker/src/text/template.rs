@@ -69,8 +69,6 @@ fn strftime_now(format: String) -> Result<String, Error> {
 }
 
 /// Python's `json.dumps(ensure_ascii=False)`: minijinja's own filter escapes for HTML, which templates do not expect.
-// The template engine passes arguments by value.
-#[allow(clippy::needless_pass_by_value)]
 fn tojson(value: Value, options: Kwargs) -> Result<String, Error> {
     let indent: Option<usize> = options.get("indent")?;
     let _: Option<Value> = options.get("ensure_ascii")?;

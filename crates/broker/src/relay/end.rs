@@ -1,0 +1,113 @@
+//! The end of a job: the rest of its text, the books, the last word, and the slot.
+
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use wakati_ledger::{Ending, Finish};
+use wakati_market::Claim;
+use wakati_protocol::ids::Position;
+use wakati_protocol::link::to_node;
+
+use super::{Chunk, LAST_WORD, Outcome, Relay};
+use crate::app::App;
+use crate::clock::now;
+use crate::hub::News;
+use crate::measures;
+use crate::wire::{ApiError, Usage};
+
+impl Relay {
+    /// Settles the job, says the last word, and gives the slot back.
+    pub(super) async fn end(mut self, outcome: Outcome, last: Option<(Claim, Option<mpsc::Receiver<News>>)>) {
+        // A node that has ended the attempt by itself ignores a cancel.
+        if let Some((claim, Some(_))) = &last {
+            self.cancel(&claim.node);
+        }
+        let outcome = if self.say_the_rest(&outcome).await { outcome } else { Outcome::Left };
+        self.settle(&outcome).await;
+        let Some((claim, news)) = last else { return };
+        let still_runs = matches!(outcome, Outcome::Complete(_) | Outcome::Left | Outcome::Aborted);
+        if let (Some(mut news), true) = (news, still_runs) {
+            let end = async {
+                while let Some(heard) = news.recv().await {
+                    if matches!(heard, News::End(_) | News::Yielding) {
+                        break;
+                    }
+                }
+            };
+            // Until then the slot is not free, whatever the consumer has.
+            let _ = timeout(LAST_WORD, end).await;
+        }
+        self.app.hub.forget(self.order.job);
+        self.app.hub.release(claim);
+    }
+
+    /// Lets go of what was held back and waits until the consumer has it. False when the consumer has not.
+    async fn say_the_rest(&mut self, outcome: &Outcome) -> bool {
+        if matches!(outcome, Outcome::Left) {
+            return false;
+        }
+        if let Outcome::Complete(_) = outcome {
+            let rest = self.answer.finish(&self.order.model.text);
+            self.spoken = self.emitted.len() as Position;
+            if !self.hand_over(rest.text, Vec::new()).await {
+                return false;
+            }
+        }
+        // The channel has one place: room in it means that the body has taken the chunk before.
+        let patience =
+            if self.app.abort.is_cancelled() { LAST_WORD } else { self.app.settings.stalled_consumer };
+        timeout(patience, self.to.reserve()).await.is_ok_and(|room| room.is_ok())
+    }
+
+    async fn settle(&self, outcome: &Outcome) {
+        let app: &App = &self.app;
+        let emitted = self.emitted.len() as Position;
+        let (finish, delivered) = match outcome {
+            Outcome::Complete(finish) => (*finish, emitted),
+            Outcome::Left => (Finish::Cancelled, self.taken()),
+            Outcome::Refused => (Finish::Refused, self.taken()),
+            Outcome::Aborted | Outcome::Failed | Outcome::Over(_) | Outcome::Busy => {
+                (Finish::Failed, self.taken())
+            }
+        };
+        let ending = Ending { finish, delivered: Some(delivered) };
+        let settled = app.ledger.settle(self.order.job, ending, now(), &|bytes| app.sign(bytes)).await;
+        app.checkpoints.forget(self.order.job);
+        let settled = match settled {
+            Ok(settled) => settled,
+            Err(error) => {
+                tracing::error!(%error, "the job could not be settled; the next start settles it");
+                let _ = self.to.try_send(Chunk::Fault(ApiError::ours()));
+                return;
+            }
+        };
+        let (prompt_tokens, completion_tokens) = (settled.prompt_tokens, settled.completion_tokens);
+        measures::job_ended(finish.word(), prompt_tokens, completion_tokens);
+        tracing::info!(
+            finish = finish.word(),
+            prompt_tokens,
+            completion_tokens,
+            attempts = self.attempt,
+            charge = settled.charge.0,
+            "job settled"
+        );
+        for (node, receipt) in settled.receipts {
+            app.hub.send_if_room(&node, to_node::Body::Receipt(receipt));
+        }
+        let word = match outcome {
+            Outcome::Complete(_) => {
+                let usage = Usage { prompt_tokens, completion_tokens };
+                Chunk::End { reason: if finish == Finish::Length { "length" } else { "stop" }, usage }
+            }
+            Outcome::Refused => Chunk::Fault(ApiError::invalid(
+                "The node refused this request: the model cannot serve it as it is.",
+            )),
+            Outcome::Aborted => Chunk::Fault(ApiError::ending()),
+            Outcome::Busy if emitted == 0 => Chunk::Fault(ApiError::busy()),
+            Outcome::Left | Outcome::Failed | Outcome::Over(_) | Outcome::Busy => {
+                Chunk::Fault(ApiError::unfinished())
+            }
+        };
+        // There is room, unless the consumer has left: see `say_the_rest`.
+        let _ = self.to.try_send(word);
+    }
+}

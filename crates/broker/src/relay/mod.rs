@@ -1,0 +1,263 @@
+//! One job from its first node to its consumer's last chunk.
+//!
+//! ```text
+//!           +---- another node: prompt ++ emitted, attempt + 1 <----+
+//!           v                                                       |
+//! match -> follow --- yielded, lost, silent, failed, busy ----------+
+//!           |                                                       |
+//!           | stop, length, stop string, consumer left              | none left to try
+//!           v                                                       v
+//!        settle -> last chunk -> wait for the node's End         settle -> error frame
+//! ```
+//!
+//! A token is taken if and only if its attempt is current (the hub sees to that) and its position is next.
+//! *Delivered* is what the response's body has taken; [`Order::delivered`] is counted there, and only that is billed
+//! when the consumer leaves. A job is settled before its last chunk is sent: a consumer that has seen the end has
+//! a job in the books, whatever happens next.
+
+mod end;
+mod follow;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tracing::Instrument;
+use wakati_ledger::{Finish, NewAttempt};
+use wakati_market::{Claim, Match};
+use wakati_protocol::ids::{Attempt, JobId, NodeId, Position};
+use wakati_protocol::job::{Cancel, Job, Sampling};
+use wakati_protocol::link::to_node;
+
+use crate::app::Shared;
+use crate::checkpoints::Delivered;
+use crate::measures;
+use crate::models::Model;
+use crate::text::Answer;
+use crate::wire::{ApiError, TokenProbability, Usage};
+
+/// How long a node's slot waits for the `End` of an attempt that was cancelled or is complete.
+const LAST_WORD: Duration = Duration::from_secs(2);
+/// How long a job leaves nodes alone that said they were busy, when there are no others.
+const BUSY_PAUSE: Duration = Duration::from_millis(200);
+/// `End Failed` at the same position, from different nodes, after which the job itself is taken to be the cause.
+const POISON: u32 = 2;
+
+/// A job that is open in the books.
+pub struct Order {
+    pub job: JobId,
+    pub model: Arc<Model>,
+    pub prompt: Vec<u32>,
+    pub limit: u32,
+    pub sampling: Sampling,
+    pub stops: Vec<String>,
+    /// Positions that the consumer has.
+    pub delivered: Delivered,
+}
+
+/// What the consumer's side gets.
+#[derive(Debug)]
+pub enum Chunk {
+    Text {
+        text: String,
+        probabilities: Option<Vec<TokenProbability>>,
+        /// When this chunk is taken, all positions before this one are delivered.
+        upto: Position,
+    },
+    /// The answer is complete and in the books.
+    End { reason: &'static str, usage: Usage },
+    /// The answer stays incomplete.
+    Fault(ApiError),
+}
+
+/// How following one attempt ended.
+enum Outcome {
+    /// The answer is complete; for these the node is told to stop where it may not know yet.
+    Complete(Finish),
+    /// The consumer has left, or leaves its text unread.
+    Left,
+    /// The broker ends.
+    Aborted,
+    Refused,
+    /// The attempt is over, the job is not. The word is for the metrics.
+    Over(&'static str),
+    Failed,
+    Busy,
+}
+
+struct Relay {
+    app: Shared,
+    order: Order,
+    to: mpsc::Sender<Chunk>,
+    answer: Answer,
+    emitted: Vec<u32>,
+    /// Positions whose text has been let go entirely.
+    spoken: Position,
+    attempt: Attempt,
+    /// Nodes that had their try.
+    excluded: BTreeSet<NodeId>,
+    /// Nodes that had no slot a moment ago; nobody is at fault.
+    busy: BTreeSet<NodeId>,
+    /// When the job was last left without a node; `None` while tokens come.
+    waiting_since: Option<Instant>,
+    /// `End Failed` at this position, so many times.
+    failed_at: (Position, u32),
+}
+
+/// Relays a job in a task of its own.
+pub fn relay(app: &Shared, order: Order, first: Match, to: mpsc::Sender<Chunk>) {
+    let span = tracing::info_span!("job", job = %order.job, model = order.model.entry.slug);
+    app.checkpoints.watch(order.job, &order.delivered);
+    measures::job_opened();
+    let relay = Relay {
+        app: Arc::clone(app),
+        answer: Answer::new(order.stops.clone()),
+        order,
+        to,
+        emitted: Vec::new(),
+        spoken: 0,
+        attempt: 1,
+        excluded: BTreeSet::new(),
+        busy: BTreeSet::new(),
+        waiting_since: None,
+        failed_at: (0, 0),
+    };
+    let crash = app.crash.clone();
+    let job = async move {
+        tokio::select! {
+            biased;
+            () = crash.cancelled() => {}
+            () = relay.run(first) => {}
+        }
+    };
+    app.tasks.spawn(job.instrument(span));
+}
+
+impl Relay {
+    async fn run(mut self, first: Match) {
+        let mut claim = first.claim;
+        let mut migrations = 0;
+        let (outcome, last) = loop {
+            let node = claim.node;
+            let mut news = self.app.hub.start(&node, self.order.job, self.job());
+            let outcome = match &mut news {
+                Some(news) => self.follow(&node, news).await,
+                None => Outcome::Over("lost"),
+            };
+            measures::attempt_ended(word(&outcome));
+            tracing::debug!(%node, attempt = self.attempt, ended = word(&outcome), "attempt ended");
+            let moves_on = match outcome {
+                Outcome::Over(_) => self.may_migrate(&mut migrations),
+                Outcome::Failed => !self.poisoned() && self.may_migrate(&mut migrations),
+                Outcome::Busy => true,
+                Outcome::Complete(_) | Outcome::Left | Outcome::Aborted | Outcome::Refused => false,
+            };
+            if !moves_on {
+                break (outcome, Some((claim, news)));
+            }
+            self.cancel(&node);
+            self.app.hub.forget(self.order.job);
+            self.app.hub.release(claim);
+            let set = if matches!(outcome, Outcome::Busy) { &mut self.busy } else { &mut self.excluded };
+            set.insert(node);
+            match self.another().await {
+                Some(next) => claim = next,
+                None if self.to.is_closed() => break (Outcome::Left, None),
+                None if self.app.abort.is_cancelled() => break (Outcome::Aborted, None),
+                None => break (outcome, None),
+            }
+        };
+        self.end(outcome, last).await;
+    }
+
+    fn job(&self) -> Job {
+        Job {
+            job: self.order.job.to_vec(),
+            attempt: self.attempt,
+            model: self.order.model.entry.digest.to_vec(),
+            prompt: self.order.prompt.clone(),
+            emitted: self.emitted.clone(),
+            limit: self.order.limit,
+            stop_ids: self.order.model.entry.stop_ids.clone(),
+            sampling: self.order.sampling.clone(),
+            credit: self.app.settings.credit_window,
+        }
+    }
+
+    fn may_migrate(&self, migrations: &mut u32) -> bool {
+        *migrations += 1;
+        *migrations <= self.app.settings.migrations
+    }
+
+    /// A job that makes nodes fail is not passed round. Only a node's own word counts here: a lost link says nothing
+    /// about the job.
+    fn poisoned(&mut self) -> bool {
+        let here = self.emitted.len() as Position;
+        let times = if self.failed_at.0 == here { self.failed_at.1 + 1 } else { 1 };
+        self.failed_at = (here, times);
+        times >= POISON
+    }
+
+    /// Another node for the rest of the job, waited for if need be, and noted in the books.
+    async fn another(&mut self) -> Option<Claim> {
+        let deadline = *self.waiting_since.get_or_insert_with(Instant::now) + self.app.settings.replacement;
+        let input_tokens = (self.order.prompt.len() + self.emitted.len()) as u32;
+        let rest = self.order.limit - self.emitted.len() as u32;
+        let digest = self.order.model.entry.digest;
+        let found = loop {
+            let out: BTreeSet<NodeId> = self.excluded.union(&self.busy).copied().collect();
+            let until =
+                if self.busy.is_empty() { deadline } else { deadline.min(Instant::now() + BUSY_PAUSE) };
+            let found = tokio::select! {
+                found = self.app.hub.claim_until(digest, input_tokens, rest, &out, until) => found,
+                () = self.to.closed() => return None,
+                () = self.app.abort.cancelled() => return None,
+            };
+            if found.is_some() || Instant::now() >= deadline {
+                break found?;
+            }
+            self.busy.clear();
+        };
+        self.attempt += 1;
+        let attempt = NewAttempt {
+            attempt: self.attempt,
+            node: found.claim.node,
+            prices: found.prices,
+            first_position: self.emitted.len() as Position,
+            input_tokens,
+        };
+        match self.app.ledger.begin_attempt(self.order.job, &attempt).await {
+            Ok(()) => Some(found.claim),
+            Err(error) => {
+                tracing::error!(%error, "an attempt could not be noted");
+                self.app.hub.release(found.claim);
+                None
+            }
+        }
+    }
+
+    fn cancel(&self, node: &NodeId) {
+        let cancel = Cancel { job: self.order.job.to_vec(), attempt: self.attempt };
+        self.app.hub.send(node, to_node::Body::Cancel(cancel));
+    }
+
+    /// Positions that the consumer has, never more than there are.
+    fn taken(&self) -> Position {
+        self.order.delivered.load(Ordering::Acquire).min(self.emitted.len() as Position)
+    }
+}
+
+fn word(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Complete(_) => "complete",
+        Outcome::Left => "left",
+        Outcome::Aborted => "aborted",
+        Outcome::Refused => "refused",
+        Outcome::Over(word) => word,
+        Outcome::Failed => "failed",
+        Outcome::Busy => "busy",
+    }
+}
