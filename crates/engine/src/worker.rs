@@ -305,7 +305,8 @@ fn in_words(status: ExitStatus) -> String {
     status.to_string()
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
