@@ -1,6 +1,6 @@
 //! A program that behaves like a game, for tests: it starts, says when, may take memory, and stays.
 //!
-//! It ends when its stdin does, after `--seconds`, or when it is killed. With `--steam` it starts itself again below a
+//! It ends when its stdin does if that is a pipe, after `--seconds`, or when it is killed. With `--steam` it starts itself again below a
 //! process that looks like Steam's reaper: `.../reaper SteamLaunch AppId=N -- .../steamapps/common/Pretend Game/game`.
 
 use std::io::{self, Read, Write};
@@ -48,6 +48,9 @@ fn play(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     std::hint::black_box(&memory);
     let (ended, end) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
+        while !stdin_is_a_pipe() {
+            std::thread::park();
+        }
         let mut unread = [0; 256];
         while matches!(io::stdin().read(&mut unread), Ok(1..)) {}
         // The game may be over already.
@@ -56,6 +59,18 @@ fn play(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     // Either way out is an end of the game.
     let _ = end.recv_timeout(arguments.seconds.map_or(Duration::MAX, Duration::from_secs));
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(unix)]
+fn stdin_is_a_pipe() -> bool {
+    use std::os::unix::fs::FileTypeExt;
+
+    std::fs::metadata("/dev/stdin").is_ok_and(|stdin| stdin.file_type().is_fifo())
+}
+
+#[cfg(not(unix))]
+fn stdin_is_a_pipe() -> bool {
+    true
 }
 
 /// Runs the words after `--`, as a reaper does, and lives as long as they do.
