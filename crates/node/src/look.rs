@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use wakati_agent::{Activity, Game, GameEvidence, Gpu, Processes, Rest};
 use wakati_protocol::desk::Machine;
 use wakati_senses::{Evidence, GpuReading, GpuSeen, Gpus, Health, OwnersList, SystemTable};
@@ -88,6 +88,7 @@ impl Orders {
 pub struct Looking {
     pub looks: watch::Receiver<Option<Looked>>,
     thread: JoinHandle<()>,
+    ended: oneshot::Receiver<()>,
 }
 
 impl Looking {
@@ -102,7 +103,9 @@ impl Looking {
         let (nudge, nudged) = sync_channel(1);
         let mut eyes = Eyes::open(games);
         let poll = games.poll;
+        let (running, ended) = oneshot::channel::<()>();
         let see = move || {
+            let _running = running;
             let mut whole = true;
             loop {
                 let looked = eyes.look(*wanted.borrow(), whole);
@@ -117,19 +120,14 @@ impl Looking {
         };
         let thread = std::thread::Builder::new().name("senses".into()).spawn(see);
         let thread = thread.context("the senses' thread does not start")?;
-        Ok((Self { looks, thread }, Orders { wanted: wanted_in, nudge }))
+        Ok((Self { looks, thread, ended }, Orders { wanted: wanted_in, nudge }))
     }
 
     /// Joins the thread, after the orders are dropped. One that hangs in a driver is left to the end of the program.
     pub async fn end(self) {
-        let joined = tokio::task::spawn_blocking(move || {
-            let deadline = Instant::now() + END_PATIENCE;
-            while !self.thread.is_finished() && Instant::now() < deadline {
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            self.thread.is_finished() && self.thread.join().is_ok()
-        });
-        if !matches!(joined.await, Ok(true)) {
+        // The thread says nothing; its half is dropped when it ends.
+        let ended = tokio::time::timeout(END_PATIENCE, self.ended).await.is_ok();
+        if !(ended && self.thread.join().is_ok()) {
             tracing::warn!("the senses hang and are left behind");
         }
     }

@@ -154,7 +154,9 @@ fn read(document: &DocumentMut) -> (Settings, Vec<Problem>) {
     let url = from.text("broker", "url", |url| crate::link::link_url(url).is_ok()).unwrap_or_default();
     let invite = from.text("broker", "invite", |_| true).unwrap_or_default();
     let settings = Settings {
-        language: from.text("", "language", |code| matches!(code, "en" | "sw")).unwrap_or(default.language),
+        language: from
+            .text("", "language", |code| wakati_words::Language::of(code).is_some())
+            .unwrap_or(default.language),
         broker: (!url.is_empty()).then_some(BrokerSettings { url, invite }),
         model: ModelSettings {
             slug: from.text("model", "slug", |_| true),
