@@ -104,15 +104,13 @@ mod tests {
     /// A byte-level vocabulary: one token for each byte, and two special ones.
     fn bytes() -> Text {
         let mut vocabulary = serde_json::Map::new();
-        let mut id = 0;
         // The byte-level alphabet of GPT-2: printable bytes stand for themselves, the others are moved up from 256.
         let mut moved = 256;
         for byte in 0..=255_u32 {
             let printable = matches!(byte, 33..=126 | 161..=172 | 174..=255);
             let letter = if printable { byte } else { moved };
             moved += u32::from(!printable);
-            vocabulary.insert(char::from_u32(letter).unwrap().to_string(), id.into());
-            id += 1;
+            vocabulary.insert(char::from_u32(letter).unwrap().to_string(), byte.into());
         }
         let special = |id, content: &str| {
             serde_json::json!({"id": id, "content": content, "special": true, "single_word": false,

@@ -113,7 +113,7 @@ impl Reply {
 fn logprobs(probabilities: Option<&[TokenProbability]>) -> Value {
     let entry = |token: &str, logprob: f32| {
         // A part of a character has no text of its own, and its bytes are not known here.
-        let bytes = (!token.contains(char::REPLACEMENT_CHARACTER)).then(|| token.as_bytes());
+        let bytes = (!token.contains(char::REPLACEMENT_CHARACTER)).then_some(token.as_bytes());
         json!({"token": token, "logprob": finite(logprob), "bytes": bytes})
     };
     let Some(tokens) = probabilities else { return Value::Null };
