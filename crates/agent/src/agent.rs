@@ -13,6 +13,7 @@ use crate::moment::Moment;
 use crate::observation::{Gpu, Link, Memory, Model, Observation, Processes, WorkerSeen};
 use crate::pause::Paused;
 use crate::rest::Rest;
+use crate::rules::Rules;
 use crate::status::{Activity, Hardware, Status};
 use crate::want::{Refused, Want};
 
@@ -22,21 +23,6 @@ const LOADING_LIMIT: Duration = Duration::from_secs(600);
 const CHECK_LIMIT: Duration = Duration::from_secs(5);
 /// And this long after the answer that it still holds memory.
 const HELD_WAIT: Duration = Duration::from_secs(1);
-
-/// What the owner's settings decide.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rules {
-    /// How long after a game's end serving returns.
-    pub quiet: Duration,
-    /// Serve without a supported GPU, on the processor.
-    pub on_processor: bool,
-}
-
-impl Default for Rules {
-    fn default() -> Self {
-        Self { quiet: Duration::from_secs(30), on_processor: false }
-    }
-}
 
 /// Decides whether this machine serves. See the crate's diagram.
 #[derive(Debug)]

@@ -28,15 +28,17 @@ mod moment;
 mod observation;
 mod pause;
 mod rest;
+mod rules;
 mod status;
 mod want;
 
-pub use agent::{Agent, Rules};
+pub use agent::Agent;
 pub use effect::Effect;
 pub use fault::{BrokerRefusal, Fault, SettingProblem, WorkerRefusal};
 pub use moment::Moment;
 pub use observation::{Game, GameEvidence, Gpu, Link, Memory, Model, Observation, Processes, WorkerSeen};
 pub use rest::Rest;
+pub use rules::Rules;
 pub use status::{Activity, Hardware, Status};
 pub use want::{Pause, Refused, Want};
 

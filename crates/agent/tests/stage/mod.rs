@@ -1,0 +1,156 @@
+//! Plays an evening to the agent and writes down what it wants done.
+//!
+//! A script is a row of steps, `WAIT WHAT / WAIT WHAT`: after so long (`30s`, `40m`), this happens.
+//! In the meantime the agent is woken exactly when it asked to be.
+
+// Each test program uses its own part of the stage.
+#![allow(dead_code)]
+
+use std::time::Duration;
+
+use wakati_agent::{
+    Agent, BrokerRefusal, Effect, Game, GameEvidence, Gpu, Link, LocalTime, Memory, Model, Moment,
+    Observation, Pause, Processes, Refused, Rules, Want, WorkerRefusal, WorkerSeen,
+};
+
+pub struct Stage {
+    pub agent: Agent,
+    pub now: Moment,
+}
+
+impl Stage {
+    /// A machine without a GPU whose owner lets it use the processor, joined and looked at, before the first look
+    /// at the processes.
+    pub fn starting() -> Self {
+        let rules = Rules { on_processor: true, ..Rules::default() };
+        let mut stage = Self { agent: Agent::new(rules), now: Moment(1000) };
+        stage.play("0s model / 0s broker / 0s no gpu");
+        stage
+    }
+
+    /// The same machine, serving.
+    pub fn serving() -> Self {
+        let mut stage = Self::starting();
+        stage.play("0s quiet / 3s ready");
+        stage
+    }
+
+    /// The same machine, at rest because this game runs.
+    pub fn in_a_game() -> Self {
+        let mut stage = Self::serving();
+        stage.play("0s game / 1s back");
+        stage
+    }
+
+    /// Plays a script; what the agent wanted, in order.
+    pub fn play(&mut self, script: &str) -> Vec<String> {
+        let mut wanted = Vec::new();
+        for step in script.split('/').map(str::trim) {
+            let (wait, what) = step.split_once(' ').unwrap_or((step, ""));
+            let until = self.now.plus(length(wait));
+            while let Some(wake) = self.agent.wake_at().filter(|wake| *wake <= until) {
+                self.now = self.now.max(wake);
+                self.agent.tick(self.now);
+                self.drain(&mut wanted);
+            }
+            self.now = until;
+            if let Some(refused) = self.happen(what) {
+                wanted.push(format!("refused: {}", name_of(&refused)));
+            }
+            self.drain(&mut wanted);
+        }
+        wanted
+    }
+
+    fn drain(&mut self, wanted: &mut Vec<String>) {
+        while let Some(effect) = self.agent.next_effect() {
+            wanted.push(written(&effect));
+        }
+    }
+
+    fn happen(&mut self, what: &str) -> Option<Refused> {
+        let wish = match what {
+            "" => return None,
+            "pause" => Want::Pause(Pause::UntilResumed),
+            "pause 10m" => Want::Pause(Pause::For {
+                length: Duration::from_secs(600),
+                until: LocalTime::constant(2026, 7, 1, 21, 30, 0, 0),
+            }),
+            "resume" => Want::Resume,
+            "quit" => Want::Quit,
+            seen => {
+                self.agent.see(self.now, observation(seen));
+                return None;
+            }
+        };
+        self.agent.ask(self.now, wish).err()
+    }
+}
+
+pub fn observation(what: &str) -> Observation {
+    let refusal = WorkerRefusal::DoesNotFit { needed_mebibytes: 9000, free_mebibytes: 4000 };
+    match what {
+        "game" => Observation::Processes(Processes::Read(Some(game("Elden Ring")))),
+        "other game" => Observation::Processes(Processes::Read(Some(game("Doom")))),
+        "quiet" => Observation::Processes(Processes::Read(None)),
+        "blind" => Observation::Processes(Processes::Unreadable),
+        "gpu" => Observation::Gpu(Gpu::Present),
+        "no gpu" => Observation::Gpu(Gpu::Absent),
+        "gpu silent" => Observation::Gpu(Gpu::Unreadable),
+        "loading" => Observation::Worker(WorkerSeen::Loading { bytes: 40, of_bytes: 100 }),
+        "ready" => Observation::Worker(WorkerSeen::Ready),
+        "too large" => Observation::Worker(WorkerSeen::Refused(refusal)),
+        "no worker" => Observation::Worker(WorkerSeen::NotStarted),
+        "gone" => Observation::Worker(WorkerSeen::Gone),
+        "back" => Observation::Memory(Memory::Back),
+        "held" => Observation::Memory(Memory::Held { mebibytes: Some(300) }),
+        "broker" => Observation::Link(Link::Joined),
+        "no broker" => Observation::Link(Link::Dialling),
+        "never joined" => Observation::Link(Link::NotJoined),
+        "not invited" => Observation::Link(Link::Refused(BrokerRefusal::NotInvited)),
+        "model" => Observation::Model(Model::Ready { name: "SmolLM2 135M".into() }),
+        "no model" => Observation::Model(Model::Missing),
+        "two jobs" => Observation::Jobs(2),
+        other => panic!("no such thing happens: {other}"),
+    }
+}
+
+fn game(name: &str) -> Game {
+    Game { name: name.into(), pid: 4242, evidence: GameEvidence::OwnersList }
+}
+
+fn length(wait: &str) -> Duration {
+    let (number, unit) = wait.split_at(wait.len() - 1);
+    let number: u64 = number.parse().expect("a wait is a number and a unit");
+    Duration::from_secs(match unit {
+        "s" => number,
+        "m" => number * 60,
+        other => panic!("no such unit: {other}"),
+    })
+}
+
+/// An effect in a few words.
+pub fn written(effect: &Effect) -> String {
+    match effect {
+        Effect::StopTaking => "stop taking".into(),
+        Effect::HandBack(reason) => format!("hand back: {reason:?}"),
+        Effect::KillWorker => "kill worker".into(),
+        Effect::CheckMemory => "check memory".into(),
+        Effect::Warm(hardware) => format!("warm: {}", name_of(hardware)),
+        Effect::Offer => "offer".into(),
+        Effect::Rest(rest) => format!("rest: {}", name_of(rest)),
+        Effect::Finish => "finish".into(),
+    }
+}
+
+/// The name of an enum's variant.
+fn name_of(value: &impl std::fmt::Debug) -> String {
+    let all = format!("{value:?}");
+    all.split([' ', '(', '{']).next().unwrap_or_default().into()
+}
+
+/// Plays a script and compares; both sides may be read aloud.
+#[track_caller]
+pub fn row(mut stage: Stage, script: &str, wanted: &[&str]) {
+    assert_eq!(stage.play(script), wanted, "{script}");
+}
