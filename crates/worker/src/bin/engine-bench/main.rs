@@ -7,7 +7,7 @@
 //! In one run, on the same model, prompt and length, it alternates rounds of (a) the built worker over its pipe
 //! and (b) mistral.rs in this process with its own sampler, both streaming at temperature 0.8 and top-p 0.95,
 //! and takes the median of the rounds' ratios, so that other load on the machine weighs on both alike.
-//! Then it gives the worker 1, 2 and 4 jobs of different lengths at once.
+//! Then it gives the worker 2 and 4 jobs of different lengths, one after another and at once.
 //! It ends with the table `figure | value | bar | ok or short`, and with exit code 1 when a bar is missed.
 //! It must be built in one go with the worker: the same flags, the same mistral.rs.
 
@@ -150,9 +150,15 @@ async fn measure(arguments: &Arguments) -> anyhow::Result<Vec<Figure>> {
         Figure::told("worker, loading", f64::from(ready.load_ms) / 1000.0, "s"),
         Figure::told("worker, resident after loading", ready.resident_bytes as f64 / 1048576.0, "MiB"),
     ]);
-    for slots in [1, 2, 4] {
-        let total = at_once(&mut worker, &prompt, end_id, slots)?;
-        figures.push(Figure::told(format!("worker, all tokens, {slots} jobs at once"), total, "t/s"));
+    for count in [2, MOST_SLOTS as u8] {
+        let (apart, together) = at_once(&mut worker, &prompt, end_id, count)?;
+        figures.push(Figure::told(format!("worker, {count} jobs one after another"), apart, "t/s"));
+        figures.push(Figure::told(format!("worker, {count} jobs at once"), together, "t/s"));
+        figures.push(Figure::told(
+            format!("{count} jobs, at once / one after another"),
+            together / apart,
+            "x",
+        ));
     }
     Ok(figures)
 }
@@ -195,16 +201,22 @@ fn over_the_pipe(worker: &mut Worker, prompt: &[u32], end_id: u32, number: u8) -
     Ok(Speed::of(first - began, last - first))
 }
 
-/// All generated tokens per second of `slots` jobs with prompts and answers of different lengths.
-fn at_once(worker: &mut Worker, prompt: &[u32], end_id: u32, slots: u8) -> anyhow::Result<f64> {
-    let jobs: Vec<Job> = (0..slots)
+/// Generated tokens per second, prefill included, of jobs with prompts and answers of different lengths: one after
+/// another, and at once. More slots than one are worth offering where the second figure is clearly the larger.
+fn at_once(worker: &mut Worker, prompt: &[u32], end_id: u32, count: u8) -> anyhow::Result<(f64, f64)> {
+    let jobs: Vec<Job> = (0..count)
         .map(|n| {
-            let prompt = prompt[..32 + 24 * usize::from(n)].to_vec();
-            job(100 + n, prompt, 64 + 16 * u32::from(n), sampling(end_id, n.into()))
+            let prompt = prompt[..16 + 12 * usize::from(n)].to_vec();
+            job(100 + n, prompt, 32 + 8 * u32::from(n), sampling(end_id, n.into()))
         })
         .collect();
+    let total: f64 = jobs.iter().map(|job| f64::from(job.limit)).sum();
     let began = Instant::now();
-    let answers = worker.answer(jobs)?;
-    let tokens: usize = answers.iter().map(|answer| answer.ids.len()).sum();
-    Ok(tokens as f64 / began.elapsed().as_secs_f64())
+    for job in jobs.clone() {
+        worker.answer(vec![job])?;
+    }
+    let apart = total / began.elapsed().as_secs_f64();
+    let began = Instant::now();
+    worker.answer(jobs)?;
+    Ok((apart, total / began.elapsed().as_secs_f64()))
 }

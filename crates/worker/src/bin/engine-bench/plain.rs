@@ -71,14 +71,13 @@ impl Plain {
         sender.send(Request::Normal(Box::new(request))).await.map_err(|_| anyhow!("the engine has ended"))?;
         let (mut first, mut last) = (None, began);
         while let Some(response) = responses.recv().await {
-            match response {
-                Response::CompletionChunk(_) => {
-                    last = Instant::now();
-                    first.get_or_insert(last);
-                }
-                Response::InternalError(error) | Response::ValidationError(error) => bail!("{error}"),
-                Response::CompletionModelError(message, _) => bail!(message),
-                _ => {}
+            if let Response::InternalError(error) | Response::ValidationError(error) = response {
+                bail!("{error}");
+            } else if let Response::CompletionModelError(message, _) = response {
+                bail!(message);
+            } else if let Response::CompletionChunk(_) = response {
+                last = Instant::now();
+                first.get_or_insert(last);
             }
         }
         let first = first.context("mistral.rs answered nothing")?;
