@@ -6,7 +6,7 @@ use wakati_protocol::money::NanoUsd;
 /// Cut, never rounded: no money that is not there, and none of what is there as zero.
 pub fn written(amount: NanoUsd) -> String {
     let nano = amount.0.unsigned_abs();
-    let decimals = if nano == 0 || nano >= 10_000_000 { 2 } else { 11 - nano.ilog10() as usize - 1 };
+    let decimals = if nano == 0 || nano >= 10_000_000 { 2 } else { 10 - nano.ilog10() as usize };
     let part = format!("{:09}", nano % 1_000_000_000);
     let sign = if amount.0 < 0 { "-" } else { "" };
     let shown = &part[..decimals.min(9)];

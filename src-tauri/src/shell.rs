@@ -69,7 +69,8 @@ pub async fn run(home: &Path, start: Start) -> anyhow::Result<()> {
 
     let snapshots = handle.snapshots();
     let (events, tray_events) = mpsc::channel(EVENTS);
-    let tray = Tray::show(View::of(&snapshots.borrow()), events).await;
+    let view = View::of(&snapshots.borrow());
+    let tray = Tray::show(view, events).await;
     let mut shell = Shell {
         handle,
         tray,

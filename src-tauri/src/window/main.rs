@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use clap::Parser as _;
-use tauri::{AppHandle, Manager as _, State, WebviewUrl, WebviewWindow, WebviewWindowBuilder, WindowEvent};
+use tauri::{AppHandle, State, WebviewUrl, WebviewWindow, WebviewWindowBuilder, WindowEvent};
 use tracing_subscriber::EnvFilter;
 use wakati_desktop::arguments::{self, WindowArguments};
 use wakati_desktop::desk::{self, Desk};
@@ -33,7 +33,7 @@ fn main() -> anyhow::Result<()> {
     tauri::Builder::default()
         .manage(Home(home.clone()))
         .manage(Latest::default())
-        .invoke_handler(tauri::generate_handler![latest_news, ask, start])
+        .invoke_handler(tauri::generate_handler![latest, ask, start])
         .setup(move |app| {
             let window = open(app.handle(), home.clone())?;
             let handle = app.handle().clone();
@@ -79,8 +79,8 @@ fn obey(window: &WebviewWindow) {
 }
 
 /// What the page shows before the first change.
-#[tauri::command(rename = "news")]
-fn latest_news(latest: State<'_, Latest>) -> News {
+#[tauri::command]
+fn latest(latest: State<'_, Latest>) -> News {
     latest.get()
 }
 

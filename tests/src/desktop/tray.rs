@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use tokio::sync::watch;
 use zbus::message::Header;
-use zbus::zvariant::{OwnedValue, Structure, Value};
+use zbus::zvariant::{OwnedValue, Value};
 
 use super::{PATIENCE, until};
 
@@ -94,7 +94,7 @@ impl Item {
         let names: Vec<&str> = vec![];
         let (_, (_, _, children)): (u32, Layout) =
             self.menu().await?.call("GetLayout", &(0_i32, -1_i32, names)).await?;
-        children.into_iter().filter_map(|child| row(child).transpose()).collect()
+        Ok(children.iter().filter_map(|child| row(child)).collect())
     }
 
     /// Waits until a row has a label that fits.
@@ -135,9 +135,10 @@ impl Item {
     /// When the program has gone.
     pub async fn tooltip(&self) -> anyhow::Result<String> {
         let value: OwnedValue = self.icon().await?.get_property("ToolTip").await?;
-        let parts = Structure::try_from(value)?;
-        let title = parts.fields().get(2).context("a tooltip has four parts")?;
-        Ok(String::try_from(title.try_clone()?)?)
+        match fields(&value) {
+            [_, _, Value::Str(title), _] => Ok(title.to_string()),
+            other => bail!("a tooltip has four parts: {other:?}"),
+        }
     }
 
     /// The sizes of the icon, in pixels.
@@ -145,8 +146,15 @@ impl Item {
     /// # Errors
     /// When the program has gone.
     pub async fn icon_sizes(&self) -> anyhow::Result<Vec<i32>> {
-        let rasters: Vec<(i32, i32, Vec<u8>)> = self.icon().await?.get_property("IconPixmap").await?;
-        Ok(rasters.into_iter().map(|(width, _, _)| width).collect())
+        let value: OwnedValue = self.icon().await?.get_property("IconPixmap").await?;
+        let Value::Array(rasters) = &*value else { bail!("an icon is a list") };
+        rasters
+            .iter()
+            .map(|raster| match fields(raster) {
+                [Value::I32(width), Value::I32(_), Value::Array(_)] => Ok(*width),
+                other => bail!("a raster has three parts: {other:?}"),
+            })
+            .collect()
     }
 
     async fn icon(&self) -> zbus::Result<zbus::Proxy<'_>> {
@@ -174,15 +182,29 @@ async fn uncached<'a>(
 }
 
 /// A row that can be seen; separators and hidden rows are none. Absent properties have the protocol's defaults.
-fn row(child: OwnedValue) -> anyhow::Result<Option<Row>> {
-    let (id, properties, _): Layout = Structure::try_from(child)?.try_into()?;
-    let flag = |name: &str| properties.get(name).is_none_or(|value| matches!(**value, Value::Bool(true)));
-    let text = |name: &str| match properties.get(name).map(|value| &**value) {
+fn row(child: &Value<'_>) -> Option<Row> {
+    let [Value::I32(id), Value::Dict(properties), Value::Array(_)] = fields(child) else { return None };
+    let property = |name: &str| {
+        properties.iter().find_map(|(key, value)| match (key, value) {
+            (Value::Str(key), Value::Value(value)) if key.as_str() == name => Some(&**value),
+            _ => None,
+        })
+    };
+    let flag = |name: &str| !matches!(property(name), Some(Value::Bool(false)));
+    let text = |name: &str| match property(name) {
         Some(Value::Str(text)) => text.to_string(),
         _ => String::new(),
     };
     if text("type") == "separator" || !flag("visible") {
-        return Ok(None);
+        return None;
     }
-    Ok(Some(Row { id, label: text("label").replace("__", "_"), enabled: flag("enabled") }))
+    Some(Row { id: *id, label: text("label").replace("__", "_"), enabled: flag("enabled") })
+}
+
+/// The parts of a structure; none when it is something else.
+fn fields<'v, 'a>(value: &'v Value<'a>) -> &'v [Value<'a>] {
+    match value {
+        Value::Structure(structure) => structure.fields(),
+        _ => &[],
+    }
 }

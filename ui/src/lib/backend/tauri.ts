@@ -9,7 +9,7 @@ export const tauri: Backend = {
   watch(hear) {
     // Listening comes first, so that no change falls between the first news and the next.
     const listening = listen<News>("news", (event) => hear(event.payload));
-    void listening.then(() => invoke<News>("news")).then(hear);
+    void listening.then(() => invoke<News>("latest")).then(hear);
     return () => void listening.then((stop) => stop());
   },
   ask: (ask) => invoke("ask", { ask }),
