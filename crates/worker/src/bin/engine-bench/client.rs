@@ -17,9 +17,10 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A running worker. Dropped, it is killed.
 pub struct Worker {
-    child: Child,
-    stdin: Option<ChildStdin>,
-    frames: Receiver<(Instant, from_worker::Body)>,
+    pub child: Child,
+    /// `None` is a closed pipe, at which the worker ends.
+    pub stdin: Option<ChildStdin>,
+    pub frames: Receiver<(Instant, from_worker::Body)>,
 }
 
 /// What became of one job.
@@ -132,17 +133,6 @@ impl Worker {
             }
         }
         Ok(answers)
-    }
-}
-
-#[cfg(test)]
-impl Worker {
-    /// Closes stdin and waits for the process: its exit code.
-    pub fn close(mut self) -> anyhow::Result<Option<i32>> {
-        self.stdin = None;
-        // Its stdout ends when it ends; frames that were on their way are read and dropped.
-        while self.frames.recv_timeout(PATIENCE).is_ok() {}
-        Ok(self.child.wait()?.code())
     }
 }
 
