@@ -27,6 +27,7 @@ pub enum Bench {
 /// When the preparation fails or a bar is missed.
 pub fn run(places: &Places, bench: Bench, json: bool) -> anyhow::Result<()> {
     packages::install(if bench == Bench::Memory { Wanted::Desktop } else { Wanted::Headless })?;
+    let model = model::fetch(places)?;
     let mut command = match bench {
         Bench::Yield => {
             let worker = builds::worker(places, Variant::Processor)?;
@@ -36,15 +37,19 @@ pub fn run(places: &Places, bench: Bench, json: bool) -> anyhow::Result<()> {
             command
         }
         Bench::Engine => {
-            say("building the worker's bench");
-            shell::run(builds::worker_cargo(places, "build").args(["--package", "wakati-engine-bench"]))?;
-            Command::new(places.worker_target().join("release/engine-bench"))
+            let worker = builds::worker(places, Variant::Processor)?;
+            let mut command = Command::new(places.worker_target().join("release/engine-bench"));
+            command.arg("--worker").arg(worker).arg("--model").arg(&model);
+            command
         }
         Bench::Broker => {
             say("building the broker's bench");
             let mut build = builds::cargo_command(places, "build");
-            shell::run(build.args(["--release", "--package", "wakati-broker", "--example", "broker-bench"]))?;
-            Command::new(places.target.join("release/examples/broker-bench"))
+            build.args(["--release", "--package", "wakati-broker", "--bin", "wakati-broker"]);
+            shell::run(build.args(["--example", "broker-bench"]))?;
+            let mut command = Command::new(places.target.join("release/examples/broker-bench"));
+            command.arg("--broker").arg(places.target.join("release/wakati-broker"));
+            command
         }
         Bench::Memory => {
             builds::page(places)?;
@@ -64,7 +69,7 @@ pub fn run(places: &Places, bench: Bench, json: bool) -> anyhow::Result<()> {
             command
         }
     };
-    command.env("WAKATI_TEST_MODEL", model::fetch(places)?);
+    command.env("WAKATI_TEST_MODEL", model);
     if json {
         command.arg("--json");
     }

@@ -17,6 +17,8 @@ mod tally;
 mod test;
 mod tidy;
 
+use std::process::ExitCode;
+
 use clap::Parser;
 use places::Places;
 
@@ -42,14 +44,14 @@ enum Task {
     Bindings,
 }
 
-fn main() -> anyhow::Result<()> {
-    let task = Task::parse();
-    match task {
-        Task::Icons => icons::run(),
-        Task::Bindings => bindings::run(),
-        Task::Run(options) => run::run(&Places::find()?, options),
-        Task::Test(options) => test::run(&Places::find()?, &options),
-        Task::Bench { name, json } => bench::run(&Places::find()?, name, json),
-        Task::Tidy => tidy::run(&Places::find()?),
+fn main() -> anyhow::Result<ExitCode> {
+    match Task::parse() {
+        Task::Icons => icons::run()?,
+        Task::Bindings => bindings::run()?,
+        Task::Run(options) => run::run(&Places::find()?, options)?,
+        Task::Test(options) => return test::run(&Places::find()?, &options),
+        Task::Bench { name, json } => bench::run(&Places::find()?, name, json)?,
+        Task::Tidy => tidy::run(&Places::find()?)?,
     }
+    Ok(ExitCode::SUCCESS)
 }
