@@ -1,7 +1,8 @@
 //! Linux: `/proc`, as described in proc(5).
 //!
-//! Read here and not through sysinfo, whose every look reads the state of every process: with 400 processes that is
-//! several per cent of a core at four looks a second, where listing the numbers alone is hardly anything.
+//! Read here and not through sysinfo, whose every look reads the state of every process. Measured with 110 processes,
+//! optimised: 1.6 ms of processor time a look, against 0.2 ms for the numbers alone, which is 0.08% of a core at four
+//! looks a second.
 
 use std::ffi::OsStr;
 use std::fs;
