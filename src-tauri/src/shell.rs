@@ -144,6 +144,7 @@ impl Shell {
             // The node hands its jobs back, ends, and the loop with it.
             Event::Clicked(Action::Quit) => stop.cancel(),
             Event::Shown => self.open_without_tray = None,
+            Event::NotShown if self.window.is_open() => {}
             Event::NotShown => self.open_without_tray = Some(Instant::now() + PATIENCE_FOR_A_TRAY),
         }
     }

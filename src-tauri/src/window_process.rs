@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use tokio::io::AsyncWriteExt as _;
-use tokio::process::{Child, Command};
+use tokio::process::{Child, ChildStdin, Command};
 
 /// How long a window may take to close by itself.
 const CLOSING: Duration = Duration::from_secs(2);
@@ -23,7 +23,14 @@ pub mod words {
 pub struct WindowProcess {
     program: PathBuf,
     home: PathBuf,
-    child: Option<Child>,
+    open: Option<Open>,
+}
+
+/// A window that was opened and, as far as is known, still is.
+struct Open {
+    child: Child,
+    /// Kept apart from the child, which would close it while it is waited for.
+    stdin: ChildStdin,
 }
 
 impl WindowProcess {
@@ -35,7 +42,12 @@ impl WindowProcess {
         let program = std::env::current_exe()
             .context("this system does not say where the program lies")?
             .with_file_name(format!("wakati-window{}", std::env::consts::EXE_SUFFIX));
-        Ok(Self { program, home, child: None })
+        Ok(Self { program, home, open: None })
+    }
+
+    /// Whether there is a window.
+    pub fn is_open(&self) -> bool {
+        self.open.is_some()
     }
 
     /// Opens the window, or brings the open one to the front.
@@ -43,47 +55,49 @@ impl WindowProcess {
     /// # Errors
     /// When the window's program cannot be started.
     pub async fn open(&mut self) -> anyhow::Result<()> {
-        if let Some(child) = &mut self.child
-            && child.try_wait()?.is_none()
-            && say(child, words::PRESENT).await
+        if let Some(open) = &mut self.open
+            && open.child.try_wait()?.is_none()
+            && open.say(words::PRESENT).await
         {
             return Ok(());
         }
-        let child = Command::new(&self.program)
+        let mut child = Command::new(&self.program)
             .arg("--home")
             .arg(&self.home)
             .stdin(Stdio::piped())
             .spawn()
             .with_context(|| format!("cannot start {}", self.program.display()))?;
-        self.child = Some(child);
+        let stdin = child.stdin.take().context("the window has no standard input")?;
+        self.open = Some(Open { child, stdin });
         Ok(())
     }
 
     /// Waits until an open window has closed; for ever when none is open.
     pub async fn closed(&mut self) {
-        let Some(child) = &mut self.child else { return std::future::pending().await };
-        match child.wait().await {
+        let Some(open) = &mut self.open else { return std::future::pending().await };
+        match open.child.wait().await {
             Ok(status) => tracing::debug!(%status, "window closed"),
             Err(error) => tracing::warn!(%error, "lost sight of the window"),
         }
-        self.child = None;
+        self.open = None;
     }
 
     /// Closes the window and waits until it has.
     pub async fn close(&mut self) {
-        let Some(mut child) = self.child.take() else { return };
-        let said = say(&mut child, words::CLOSE).await;
-        if said && tokio::time::timeout(CLOSING, child.wait()).await.is_ok() {
+        let Some(mut open) = self.open.take() else { return };
+        let said = open.say(words::CLOSE).await;
+        if said && tokio::time::timeout(CLOSING, open.child.wait()).await.is_ok() {
             return;
         }
-        if let Err(error) = child.kill().await {
+        if let Err(error) = open.child.kill().await {
             tracing::warn!(%error, "cannot end the window");
         }
     }
 }
 
-/// Whether the window could be told.
-async fn say(child: &mut Child, word: &str) -> bool {
-    let Some(stdin) = &mut child.stdin else { return false };
-    stdin.write_all(format!("{word}\n").as_bytes()).await.is_ok()
+impl Open {
+    /// Whether the window could be told.
+    async fn say(&mut self, word: &str) -> bool {
+        self.stdin.write_all(format!("{word}\n").as_bytes()).await.is_ok()
+    }
 }
