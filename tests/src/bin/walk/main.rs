@@ -60,7 +60,8 @@ async fn walk(arguments: &Arguments, place: &mut Option<House>) -> anyhow::Resul
         Some(folder) => Folder::Staying(fresh(folder)?),
         None => Folder::Passing(tempfile::Builder::new().prefix("wakati-").tempdir()?),
     };
-    println!("books, keys and logs are in {}", folder.path().display());
+    let kept = if arguments.folder.is_some() { "" } else { " (gone at the end; --folder DIR keeps them)" };
+    println!("books, keys and logs are in {}{kept}", folder.path().display());
     let house = place.insert(House::build_in(folder).await?);
     println!("the broker listens on {}", house.broker.url());
     let games = if arguments.game { vec![game::NAME.to_owned()] } else { vec![] };
