@@ -11,7 +11,8 @@ use crate::{desk, ids, money, units};
 #[must_use]
 pub fn typescript() -> String {
     let config = Config::new().with_large_int("number");
-    let mut text = String::from("// Made by `cargo xtask bindings` from crates/protocol/src/desk.rs. Do not edit.\n");
+    let mut text =
+        String::from("// Made by `cargo xtask bindings` from crates/protocol/src/desk.rs. Do not edit.\n");
     let mut add = |docs: Option<String>, declaration: String| {
         text.push('\n');
         if let Some(docs) = docs {
