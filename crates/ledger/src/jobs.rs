@@ -74,22 +74,9 @@ impl Ledger {
             let (available, held) = (funds.available, funds.held);
             return Err(OpenError::Refused(Refusal::Insufficient { available, held, needed: hold }));
         }
-        insert_job(write.on(), opening, limit, at).await?;
-        sqlx::query("INSERT INTO holds (job, amount) VALUES (?, ?)")
-            .bind(opening.job.to_vec())
-            .bind(hold.0)
-            .execute(write.on())
-            .await?;
+        insert_job(write.on(), opening, Opened { limit, hold }, at).await?;
         let postings = [(Account::Available(opening.account), -hold), (Account::Held(opening.account), hold)];
         post(write.on(), "hold", Some(opening.job), at, &postings).await?;
-        let first = NewAttempt {
-            attempt: 1,
-            node: opening.node,
-            prices: opening.locked,
-            first_position: 0,
-            input_tokens: opening.prompt_tokens,
-        };
-        insert_attempt(write.on(), opening.job, &first).await?;
         write.commit().await?;
         Ok(Opened { limit, hold })
     }
@@ -138,16 +125,20 @@ fn affordable(prices: Prices, prompt: u64, available: NanoUsd) -> u32 {
     u32::try_from((room / i128::from(prices.output.0)).max(0)).unwrap_or(u32::MAX)
 }
 
+/// The job, its hold and its first attempt.
 async fn insert_job(
     on: &mut SqliteConnection,
     opening: &JobOpening<'_>,
-    limit: u32,
+    opened: Opened,
     at: UnixMillis,
 ) -> Result<(), LedgerError> {
     sqlx::query(
         "INSERT INTO jobs (id, key, account, model, model_name, prompt_tokens, token_limit,
                            input_price, output_price, created_at)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+         INSERT INTO holds (job, amount) VALUES (?, ?);
+         INSERT INTO attempts (job, attempt, node, input_price, output_price, first_position, input_tokens)
+         VALUES (?, 1, ?, ?, ?, 0, ?);",
     )
     .bind(opening.job.to_vec())
     .bind(opening.key)
@@ -155,10 +146,17 @@ async fn insert_job(
     .bind(opening.model.to_vec())
     .bind(opening.model_name)
     .bind(opening.prompt_tokens)
-    .bind(limit)
+    .bind(opened.limit)
     .bind(opening.locked.input.0)
     .bind(opening.locked.output.0)
     .bind(at.0)
+    .bind(opening.job.to_vec())
+    .bind(opened.hold.0)
+    .bind(opening.job.to_vec())
+    .bind(opening.node.to_vec())
+    .bind(opening.locked.input.0)
+    .bind(opening.locked.output.0)
+    .bind(opening.prompt_tokens)
     .execute(on)
     .await?;
     Ok(())

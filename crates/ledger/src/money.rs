@@ -1,6 +1,6 @@
 //! Accounts and postings: the only code that moves money.
 
-use sqlx::SqliteConnection;
+use sqlx::{AssertSqlSafe, SqliteConnection};
 use wakati_protocol::ids::JobId;
 use wakati_protocol::money::NanoUsd;
 use wakati_protocol::units::UnixMillis;
@@ -39,6 +39,16 @@ impl<'a> Account<'a> {
     }
 }
 
+/// A new event; `MAX(id)` is its row for the rest of the transaction, which holds the write lock.
+const EVENT: &str = "INSERT INTO events (kind, job, at) VALUES (?, ?, ?);";
+/// One posting. The account is made first when it is new: an upsert would check the balance of the row that it
+/// proposes, which a payment out of it makes negative.
+const POSTING: &str = "
+    INSERT INTO accounts (kind, name) VALUES (?, ?) ON CONFLICT DO NOTHING;
+    UPDATE accounts SET balance = balance + ? WHERE kind = ? AND name = ?;
+    INSERT INTO postings (event, account, amount)
+        SELECT (SELECT MAX(id) FROM events), id, ? FROM accounts WHERE kind = ? AND name = ?;";
+
 /// Writes one event. Postings of nothing are left out.
 pub(crate) async fn post(
     on: &mut SqliteConnection,
@@ -51,35 +61,17 @@ pub(crate) async fn post(
     if sum != 0 {
         return Err(LedgerError::Wrong(format!("the postings of a {kind} sum to {sum}, not to zero")));
     }
-    let event = sqlx::query("INSERT INTO events (kind, job, at) VALUES (?, ?, ?)")
-        .bind(kind)
-        .bind(job.map(JobId::to_vec))
-        .bind(at.0)
-        .execute(&mut *on)
-        .await?
-        .last_insert_rowid();
-    for (account, amount) in postings.iter().filter(|(_, amount)| *amount != NanoUsd::ZERO) {
+    let real = postings.iter().filter(|(_, amount)| *amount != NanoUsd::ZERO);
+    // All in one message to the database's thread: the way there and back costs more than the work.
+    let statements = format!("{EVENT}{}", POSTING.repeat(real.clone().count()));
+    let mut query = sqlx::query(AssertSqlSafe(statements)).bind(kind).bind(job.map(JobId::to_vec)).bind(at.0);
+    for (account, amount) in real {
         let (kind, name) = account.parts();
-        sqlx::query("INSERT INTO accounts (kind, name) VALUES (?, ?) ON CONFLICT DO NOTHING")
-            .bind(kind)
-            .bind(name)
-            .execute(&mut *on)
-            .await?;
-        let account: i64 = sqlx::query_scalar(
-            "UPDATE accounts SET balance = balance + ? WHERE kind = ? AND name = ? RETURNING id",
-        )
-        .bind(amount.0)
-        .bind(kind)
-        .bind(name)
-        .fetch_one(&mut *on)
-        .await?;
-        sqlx::query("INSERT INTO postings (event, account, amount) VALUES (?, ?, ?)")
-            .bind(event)
-            .bind(account)
-            .bind(amount.0)
-            .execute(&mut *on)
-            .await?;
+        query = query.bind(kind).bind(name);
+        query = query.bind(amount.0).bind(kind).bind(name);
+        query = query.bind(amount.0).bind(kind).bind(name);
     }
+    query.execute(on).await?;
     Ok(())
 }
 
