@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::serve::ListenerExt;
 use ed25519_dalek::SigningKey;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -96,6 +97,12 @@ pub async fn start(home: &Home, listen: SocketAddr, settings: Settings) -> Resul
     let keepers = keepers(&app);
     let draining = app.draining.clone();
     let router = api::routes(Arc::clone(&app));
+    // Tokens are small and must not wait for one another's acknowledgements (Nagle's algorithm, 40 ms).
+    let listener = listener.tap_io(|socket| {
+        if let Err(error) = socket.set_nodelay(true) {
+            tracing::debug!(%error, "a socket keeps waiting to fill its packets");
+        }
+    });
     let http =
         axum::serve(listener, router).with_graceful_shutdown(async move { draining.cancelled().await });
     Ok(Running { address, http: tokio::spawn(http.into_future()), keepers, app, _lock: lock })

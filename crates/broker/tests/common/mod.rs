@@ -213,7 +213,7 @@ impl FakeNode {
     pub async fn knock(url: &str, seed: u8, invite: &str, receipts_to: u64) -> Self {
         let key = SigningKey::from_bytes(&[seed; 32]);
         let url = format!("{}/node/v1", url.replace("http", "ws"));
-        let (socket, _) = tokio_tungstenite::connect_async(url).await.unwrap();
+        let (socket, _) = tokio_tungstenite::connect_async_with_config(url, None, true).await.unwrap();
         let mut node = Self { socket, key };
         let Some(to_node::Body::Challenge(challenge)) = node.hear().await else { panic!("no challenge") };
         let hello = Hello {
