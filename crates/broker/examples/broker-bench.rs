@@ -16,10 +16,12 @@ use std::time::{Duration, Instant};
 
 use axum::extract::{Query, State};
 use axum::response::sse::{Event, Sse};
+use axum::serve::ListenerExt;
 use clap::Parser;
 use common::{FakeNode, OUTPUT};
 use futures_util::{SinkExt, StreamExt};
 use prost::Message as _;
+use reqwest::Client;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -93,7 +95,8 @@ async fn main() -> anyhow::Result<ExitCode> {
     let mut node = FakeNode::join(&url, 1, &invite, 0).await;
     node.offer(model, arguments.streams as u32 + 4, OUTPUT).await;
     let node = tokio::spawn(serve(node, Arc::clone(&sent), pace));
-    while ask(&url, Some(&key), u64::MAX, 2, &sent).await.is_err() {
+    let first = client(&url).await?;
+    while ask(&first, &url, Some(&key), u64::MAX, 2, &sent).await.is_err() {
         // Until the offer has been read.
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
@@ -110,7 +113,14 @@ async fn main() -> anyhow::Result<ExitCode> {
         for _ in 0..rounds {
             // In turns, so that whatever else the machine does falls on both.
             for (url, key, seen) in [(&direct, None, &mut beside), (&url, Some(&key), &mut through)] {
-                let asked = seeds.by_ref().take(together).map(|seed| ask(url, key, seed, tokens, &sent));
+                let mut clients = Vec::new();
+                for _ in 0..together {
+                    clients.push(client(url).await?);
+                }
+                let asked = clients
+                    .iter()
+                    .zip(seeds.by_ref())
+                    .map(|(client, seed)| ask(client, url, key, seed, tokens, &sent));
                 for one in futures_util::future::join_all(asked).await {
                     seen.push(one?);
                 }
@@ -168,11 +178,22 @@ fn report(arguments: &Arguments, rows: &[(String, f64, f64, Option<f64>)]) -> Ex
     if short { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-/// One stream, timed. The client counts a token when its event is whole.
-async fn ask(url: &str, key: Option<&String>, seed: u64, tokens: u32, sent: &Sent) -> anyhow::Result<Seen> {
-    // A connection for each stream in both cases, made before the clock starts.
-    let client = reqwest::Client::builder().pool_max_idle_per_host(1).build()?;
+/// A client with an open connection. Making one takes milliseconds, so all are made before any clock starts.
+async fn client(url: &str) -> anyhow::Result<Client> {
+    let client = Client::builder().pool_max_idle_per_host(1).build()?;
     client.get(format!("{url}/healthz")).send().await?.bytes().await?;
+    Ok(client)
+}
+
+/// One stream, timed. The client counts a token when its event is whole.
+async fn ask(
+    client: &Client,
+    url: &str,
+    key: Option<&String>,
+    seed: u64,
+    tokens: u32,
+    sent: &Sent,
+) -> anyhow::Result<Seen> {
     let request = match key {
         Some(key) => client.post(format!("{url}/v1/chat/completions")).bearer_auth(key).json(&json!({
             "model": "bytes", "messages": [{"role": "user", "content": "hi"}], "stream": true, "seed": seed,
@@ -301,6 +322,10 @@ async fn direct(sent: Sent, pace: Duration) -> anyhow::Result<String> {
         .route("/stream", axum::routing::get(stream))
         .route("/healthz", axum::routing::get(|| async { "ok" }))
         .with_state(sent);
+    // As the broker's sockets; otherwise the comparison waits for acknowledgements and flatters the broker.
+    let listener = listener.tap_io(|socket| {
+        let _ = socket.set_nodelay(true);
+    });
     tokio::spawn(async move { axum::serve(listener, routes).await });
     Ok(format!("http://{address}"))
 }
