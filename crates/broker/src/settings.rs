@@ -12,6 +12,8 @@ pub struct Settings {
     pub first_token: Duration,
     /// `token_gap_seconds`: how long a node may be silent between tokens. 20.
     pub token_gap: Duration,
+    /// `queue_seconds`: how long a request waits for a free slot before it is told to try again. 5.
+    pub queue: Duration,
     /// `replacement_seconds`: how long an interrupted answer waits for another node. 10.
     pub replacement: Duration,
     /// `migrations`: how often an answer may move to another node. 3.
@@ -39,6 +41,7 @@ impl Default for Settings {
         Self {
             first_token: Duration::from_secs(60),
             token_gap: Duration::from_secs(20),
+            queue: Duration::from_secs(5),
             replacement: Duration::from_secs(10),
             migrations: 3,
             default_output_tokens: 1024,
@@ -91,6 +94,7 @@ impl Settings {
         match name {
             "first_token_seconds" => self.first_token = seconds(1)?,
             "token_gap_seconds" => self.token_gap = seconds(1)?,
+            "queue_seconds" => self.queue = seconds(0)?,
             "replacement_seconds" => self.replacement = seconds(0)?,
             "migrations" => self.migrations = count(0, 100)?,
             "default_output_tokens" => self.default_output_tokens = count(1, 1 << 20)?,

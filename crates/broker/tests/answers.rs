@@ -9,6 +9,7 @@ use std::time::Duration;
 use common::{Broker, INPUT, OUTPUT, STOP_ID, events, quick, text_of, within};
 use serde_json::{Value, json};
 use wakati_broker::operator;
+use wakati_broker::settings::Settings;
 use wakati_protocol::job::{Finish, Logprobs, TokenLogprob, Tokens};
 use wakati_protocol::link::to_broker;
 
@@ -164,7 +165,7 @@ async fn log_probabilities_come_with_their_tokens() {
 
 #[tokio::test]
 async fn no_node_is_503_a_full_one_429_and_a_recovered_one_serves() {
-    let broker = Broker::start(quick()).await;
+    let broker = Broker::start(Settings { queue: Duration::ZERO, ..quick() }).await;
     let key = broker.key("1").await;
     let none = broker.ask(&key, json!({})).await.unwrap();
     assert_eq!(none.status(), 503);
@@ -184,6 +185,31 @@ async fn no_node_is_503_a_full_one_429_and_a_recovered_one_serves() {
     assert_eq!(first.await.unwrap().status(), 200);
     assert_eq!(second.await.unwrap().status(), 200);
     broker.until_free(2).await;
+}
+
+#[tokio::test]
+async fn while_all_slots_are_taken_a_request_waits_its_turn() {
+    let broker = Broker::start(Settings { queue: Duration::from_secs(60), ..quick() }).await;
+    let key = broker.key("1").await;
+    let mut node = broker.node(1, OUTPUT).await;
+    let mut asked = Vec::new();
+    let mut jobs = Vec::new();
+    for _ in 0..2 {
+        asked.push(broker.ask(&key, json!({"max_tokens": 5})));
+        jobs.push(node.job().await);
+    }
+    asked.push(broker.ask(&key, json!({"max_tokens": 5})));
+    for turn in 0..3 {
+        let job = jobs[turn].clone();
+        node.tokens(&job, 0, "x").await;
+        node.end(&job, Finish::Stop, 1).await;
+        if turn == 0 {
+            jobs.push(node.job().await);
+        }
+    }
+    for one in asked {
+        assert_eq!(one.await.unwrap().status(), 200);
+    }
 }
 
 #[tokio::test]

@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 use wakati_ledger::{Consumer, JobOpening, Limit, OpenError, Refusal};
 use wakati_market::{Match, NoMatch, Request};
-use wakati_protocol::ids::JobId;
+use wakati_protocol::ids::{JobId, ModelDigest};
 
 use crate::app::{App, Shared};
 use crate::checkpoints::Delivered;
@@ -162,13 +162,7 @@ async fn open(
         OutputLimit::Open => Limit::UpTo(app.settings.default_output_tokens.min(room)),
     };
     let (Limit::Exactly(most) | Limit::UpTo(most)) = limit;
-    let nobody = BTreeSet::new();
-    let wanted =
-        Request { model: entry.digest, prompt_tokens, limit: most, ceiling: None, excluded: &nobody };
-    let first = app.hub.claim(&wanted).map_err(|none| match none {
-        NoMatch::Busy => ApiError::busy(),
-        NoMatch::NoNode => ApiError::no_node(),
-    })?;
+    let first = claim(app, entry.digest, prompt_tokens, most).await?;
     let job = JobId(*uuid::Uuid::new_v4().as_bytes());
     let opening = JobOpening {
         job,
@@ -205,6 +199,20 @@ async fn open(
         delivered: Arc::new(AtomicU32::new(0)),
     };
     Ok((order, first))
+}
+
+/// The node that answers. While all slots are taken the request waits its turn; without any node it does not.
+async fn claim(app: &App, model: ModelDigest, prompt_tokens: u32, limit: u32) -> Result<Match, ApiError> {
+    let nobody = BTreeSet::new();
+    match app.hub.claim(&Request { model, prompt_tokens, limit, ceiling: None, excluded: &nobody }) {
+        Ok(found) => Ok(found),
+        Err(NoMatch::NoNode) => Err(ApiError::no_node()),
+        Err(NoMatch::Busy) => {
+            let until = tokio::time::Instant::now() + app.settings.queue;
+            let found = app.hub.claim_until(model, prompt_tokens, limit, &nobody, until).await;
+            found.ok_or_else(ApiError::busy)
+        }
+    }
 }
 
 async fn whole(
