@@ -61,11 +61,9 @@ impl Owner {
 
     /// The one window that is open.
     async fn window(&self) -> anyhow::Result<String> {
-        until("one window", PATIENCE, async || {
-            match self.desktop.screen.windows("Wakati").await.ok()?.as_slice() {
-                [window] => Some(window.clone()),
-                _ => None,
-            }
+        until("one window", PATIENCE, async || match self.desktop.screen.windows("Wakati").await.as_slice() {
+            [window] => Some(window.clone()),
+            _ => None,
         })
         .await
     }
