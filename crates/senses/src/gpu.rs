@@ -61,17 +61,6 @@ impl Gpus {
         }
     }
 
-    /// GPU memory that these processes hold, on all GPUs together; `None` where that cannot be known.
-    pub fn held_by(&mut self, pids: &[u32]) -> Option<MiB> {
-        let nvml = self.nvml().ok()?;
-        let count = nvml.device_count().ok()?;
-        let mut bytes = 0;
-        for index in 0..count {
-            bytes += share(&processes(&nvml.device_by_index(index).ok()?)?, pids)?.ours_bytes;
-        }
-        Some(MiB::holding(bytes))
-    }
-
     fn nvml(&mut self) -> Result<&Nvml, NvmlError> {
         match &mut self.nvml {
             Some(nvml) => Ok(nvml),
