@@ -203,8 +203,5 @@ fn row(child: &Value<'_>) -> Option<Row> {
 
 /// The parts of a structure; none when it is something else.
 fn fields<'v, 'a>(value: &'v Value<'a>) -> &'v [Value<'a>] {
-    match value {
-        Value::Structure(structure) => structure.fields(),
-        _ => &[],
-    }
+    if let Value::Structure(structure) = value { structure.fields() } else { &[] }
 }
