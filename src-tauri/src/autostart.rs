@@ -108,7 +108,8 @@ mod system {
     }
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     use std::path::PathBuf;
 
