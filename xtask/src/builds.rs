@@ -74,6 +74,9 @@ pub fn selection(desktop: Desktop) -> impl Iterator<Item = &'static str> {
 
 /// Builds the node, the broker and the tests' programs, and the desktop application with its page.
 ///
+/// With all targets, because tests ask for features of the dependencies that programs alone do not: built apart,
+/// each would compile most of them for itself.
+///
 /// # Errors
 /// When a build fails.
 pub fn programs(places: &Places, desktop: Desktop) -> anyhow::Result<()> {
@@ -81,7 +84,7 @@ pub fn programs(places: &Places, desktop: Desktop) -> anyhow::Result<()> {
         page(places)?;
     }
     say("building the node and the broker");
-    shell::run(cargo_command(places, "build").arg("--bins").args(selection(desktop)))
+    shell::run(cargo_command(places, "build").arg("--all-targets").args(selection(desktop)))
 }
 
 /// Builds the worker and puts it beside the other programs.
