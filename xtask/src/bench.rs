@@ -6,7 +6,7 @@ use crate::builds::{self, Desktop, Variant};
 use crate::model;
 use crate::packages::{self, Wanted};
 use crate::places::Places;
-use crate::shell::{self, say};
+use crate::shell;
 
 /// What to measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -28,10 +28,11 @@ pub enum Bench {
 pub fn run(places: &Places, bench: Bench, json: bool) -> anyhow::Result<()> {
     packages::install(if bench == Bench::Memory { Wanted::Desktop } else { Wanted::Headless })?;
     let model = model::fetch(places)?;
+    let desktop = Desktop::if_possible();
     let mut command = match bench {
         Bench::Yield => {
             let worker = builds::worker(places, Variant::Processor)?;
-            builds::programs(places, Desktop::Without)?;
+            builds::programs(places, desktop)?;
             let mut command = Command::new(places.programs().join("bench-yield"));
             command.env("WAKATI_WORKER", worker).env("WAKATI_BIN_DIR", places.programs());
             command
@@ -43,29 +44,15 @@ pub fn run(places: &Places, bench: Bench, json: bool) -> anyhow::Result<()> {
             command
         }
         Bench::Broker => {
-            say("building the broker's bench");
-            let mut build = builds::cargo_command(places, "build");
-            build.args(["--release", "--package", "wakati-broker", "--bin", "wakati-broker"]);
-            shell::run(build.args(["--example", "broker-bench"]))?;
-            let mut command = Command::new(places.target.join("release/examples/broker-bench"));
-            command.arg("--broker").arg(places.target.join("release/wakati-broker"));
+            let released = builds::released(places, desktop)?;
+            let mut command = Command::new(released.join("examples/broker-bench"));
+            command.arg("--broker").arg(released.join("wakati-broker"));
             command
         }
         Bench::Memory => {
-            builds::page(places)?;
-            say("building the node and the desktop application as they are installed");
-            let mut build = builds::cargo_command(places, "build");
-            shell::run(build.args([
-                "--release",
-                "--bins",
-                "--package",
-                "wakati-node",
-                "--package",
-                "wakati",
-            ]))?;
-            builds::programs(places, Desktop::Without)?;
-            let mut command = Command::new(places.programs().join("bench-memory"));
-            command.env("WAKATI_BIN_DIR", places.target.join("release"));
+            let released = builds::released(places, desktop)?;
+            let mut command = Command::new(released.join("bench-memory"));
+            command.env("WAKATI_BIN_DIR", released);
             command
         }
     };

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use anyhow::Context as _;
 
+use crate::packages;
 use crate::places::{Places, cargo};
 use crate::shell::{self, say};
 
@@ -33,6 +34,13 @@ pub const DESKTOP: &str = "wakati";
 pub enum Desktop {
     With,
     Without,
+}
+
+impl Desktop {
+    /// With it wherever it can be built, so that every task asks cargo for the same crates.
+    pub fn if_possible() -> Self {
+        if packages::has_webkit() { Self::With } else { Self::Without }
+    }
 }
 
 /// What the worker computes on.
@@ -85,6 +93,23 @@ pub fn programs(places: &Places, desktop: Desktop) -> anyhow::Result<()> {
     }
     say("building the node and the broker");
     shell::run(cargo_command(places, "build").arg("--all-targets").args(selection(desktop)))
+}
+
+/// Builds the programs as they are installed, and the broker's bench.
+///
+/// # Errors
+/// When a build fails.
+pub fn released(places: &Places, desktop: Desktop) -> anyhow::Result<PathBuf> {
+    if desktop == Desktop::With {
+        page(places)?;
+    }
+    say("building the programs as they are installed");
+    shell::run(
+        cargo_command(places, "build")
+            .args(["--release", "--bins", "--example", "broker-bench"])
+            .args(selection(desktop)),
+    )?;
+    Ok(places.target.join("release"))
 }
 
 /// Builds the worker and puts it beside the other programs.

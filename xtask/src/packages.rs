@@ -77,11 +77,8 @@ fn check_elsewhere(wanted: Wanted) -> anyhow::Result<()> {
         .filter(|(tool, flag)| !answers(tool, flag))
         .map(|(tool, _)| tool.to_owned())
         .collect();
-    if wanted != Wanted::Headless && cfg!(target_os = "linux") {
-        let webkit = Command::new("pkg-config").args(["--exists", "webkit2gtk-4.1"]).status();
-        if !webkit.is_ok_and(|status| status.success()) {
-            missing.push("the development files of WebKitGTK 4.1 (or run with --headless)".into());
-        }
+    if wanted != Wanted::Headless && !has_webkit() {
+        missing.push("the development files of WebKitGTK 4.1 (or run with --headless)".into());
     }
     if missing.is_empty() {
         return Ok(());
@@ -90,6 +87,15 @@ fn check_elsewhere(wanted: Wanted) -> anyhow::Result<()> {
         "this is neither Debian nor Ubuntu; please install these with your system's package manager, then try again: {}",
         missing.join(", ")
     );
+}
+
+/// Whether the window can be built here.
+pub fn has_webkit() -> bool {
+    !cfg!(target_os = "linux")
+        || Command::new("pkg-config")
+            .args(["--exists", "webkit2gtk-4.1"])
+            .status()
+            .is_ok_and(|status| status.success())
 }
 
 fn answers(program: &str, flag: &str) -> bool {

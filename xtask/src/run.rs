@@ -45,7 +45,7 @@ pub fn run(places: &Places, options: Options) -> anyhow::Result<()> {
     packages::install(if desktop == Desktop::With { Wanted::Desktop } else { Wanted::Headless })?;
     let model = model::fetch(places)?;
     let worker = builds::worker(places, if options.cuda { Variant::Cuda } else { Variant::Processor })?;
-    builds::programs(places, desktop)?;
+    builds::programs(places, Desktop::if_possible())?;
 
     let mut walk = Command::new(places.programs().join("walk"));
     walk.env("WAKATI_TEST_MODEL", model)
