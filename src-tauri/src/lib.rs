@@ -7,7 +7,6 @@
 
 pub mod arguments;
 pub mod autostart;
-pub mod desk;
 mod labels;
 mod money;
 mod notices;

@@ -9,10 +9,10 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use wakati_node::desk::{NoAnswer, Visit};
 use wakati_node::{Handle, Node, RunOptions};
 use wakati_protocol::desk::{Answer, Ask, Snapshot};
 
-use crate::desk::{self, Desk};
 use crate::notices::Notices;
 use crate::tray::menu::Action;
 use crate::tray::{Event, Tray, View};
@@ -39,8 +39,12 @@ pub enum Start {
 /// # Errors
 /// When something runs there that has no window to show.
 pub async fn open_running(home: &Path) -> anyhow::Result<Running> {
-    let Ok(mut desk) = Desk::open(&desk::socket(home)).await else { return Ok(Running::No) };
-    match desk.ask(&Ask::OpenWindow).await? {
+    let mut visit = match Visit::begin(home).await {
+        Ok(visit) => visit,
+        Err(NoAnswer::NotRunning) => return Ok(Running::No),
+        Err(error) => return Err(error.into()),
+    };
+    match visit.ask(&Ask::OpenWindow).await? {
         Answer::Done => Ok(Running::Yes),
         Answer::Refused { sentence } | Answer::Garbled { sentence } => anyhow::bail!(sentence),
         Answer::Snapshot(_) | Answer::Why { .. } | Answer::Earnings { .. } => {

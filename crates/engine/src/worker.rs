@@ -18,6 +18,9 @@ use tokio_util::sync::CancellationToken;
 use wakati_protocol::pipe::{Loading, Ready, Refused, WorkerBeat, WorkerHello, from_worker, to_worker};
 use wakati_protocol::{PIPE_VERSION, job};
 
+#[cfg(windows)]
+use windows_sys::Win32::System::Threading::{CREATE_NEW_PROCESS_GROUP, CREATE_NO_WINDOW};
+
 use crate::pipe::{self, PipeBroken};
 
 /// Events wait here for the node. When it is full the pipe is not read, and the worker keeps its tokens.
@@ -204,6 +207,8 @@ fn command(spec: &Spec) -> Command {
     command.kill_on_drop(true);
     #[cfg(unix)]
     command.process_group(0);
+    #[cfg(windows)]
+    command.creation_flags(CREATE_NEW_PROCESS_GROUP | CREATE_NO_WINDOW);
     command
 }
 

@@ -123,7 +123,7 @@ async fn join(path: &Path, url: &str, invite: &str) -> anyhow::Result<()> {
     wakati_node::link_url(url)?;
     let home = Home::open(path)?;
     settings::change(&home.settings(), &[("broker", "url", url), ("broker", "invite", invite)])?;
-    match desk::ask(&home.desk(), &Ask::Status).await {
+    match desk::ask(home.path(), &Ask::Status).await {
         Ok(_) => println!("Joined {url}. Restart the node to use it."),
         Err(_) => println!("Joined {url}. Start the node with {}", start(path)),
     }
@@ -240,21 +240,21 @@ fn earning_line(row: &Earning) -> String {
 
 /// Asks the running node.
 async fn ask(path: &Path, ask: &Ask) -> anyhow::Result<Answer> {
-    match desk::ask(&path.join("desk.sock"), ask).await {
+    match desk::ask(path, ask).await {
         Ok(answer) => Ok(answer),
         Err(NoAnswer::NotRunning) => {
             bail!("No node is running in {}; start it with {}", path.display(), start(path))
         }
-        Err(error @ NoAnswer::Failed(_)) => Err(error.into()),
+        Err(error) => Err(error.into()),
     }
 }
 
 /// Asks the running node, or the log itself when none runs.
 async fn lookup(path: &Path, question: Ask) -> anyhow::Result<Answer> {
-    match desk::ask(&path.join("desk.sock"), &question).await {
+    match desk::ask(path, &question).await {
         Ok(answer) => Ok(answer),
         Err(NoAnswer::NotRunning) => wakati_node::look_up(path, question).await,
-        Err(error @ NoAnswer::Failed(_)) => Err(error.into()),
+        Err(error) => Err(error.into()),
     }
 }
 

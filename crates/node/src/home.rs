@@ -60,11 +60,6 @@ impl Home {
         self.0.join("models")
     }
 
-    #[must_use]
-    pub fn desk(&self) -> PathBuf {
-        self.0.join("desk.sock")
-    }
-
     /// Makes this process the one node of this home.
     ///
     /// # Errors

@@ -102,7 +102,7 @@ impl Node {
         let store = opened.store;
         store.close_what_was_open().await?;
         // A desk that cannot be opened costs the command line, not the earnings.
-        let desk = Desk::open(&home.desk())
+        let desk = Desk::open(home.path())
             .inspect_err(
                 |error| tracing::error!(%error, "the desk cannot be opened: the command line will not work"),
             )

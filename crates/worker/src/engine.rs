@@ -115,7 +115,7 @@ async fn start(
     let quiet = true;
     let map = DeviceMapSetting::dummy();
     let pipeline = tokio::task::block_in_place(|| {
-        loader.load_model_from_path(&paths, &ModelDType::Auto, &device, quiet, map, None, None)
+        loader.load_model_from_path(&paths, &number_type(&device)?, &device, quiet, map, None, None)
     })?;
     let end_id = pipeline.lock().await.get_metadata().eos_tok.first().copied();
     let end_id = end_id.ok_or_else(|| anyhow!("the model names no end token"))?;
@@ -124,6 +124,25 @@ async fn start(
     let runner =
         MistralRsBuilder::new(pipeline, scheduler, false, None).with_no_prefix_cache(true).build().await;
     Ok(Engine { runner, context, vocabulary, slots, end_id })
+}
+
+/// The number type of activations and of the key-value cache.
+///
+/// mistral.rs would choose for itself, but on CUDA it starts `nvidia-smi` to do so, which the cage forbids, and on the
+/// processor it takes `BF16`, which no kernel there computes with: 32-bit floats are faster and round less.
+fn number_type(device: &Device) -> anyhow::Result<ModelDType> {
+    match device {
+        Device::Cpu => Ok(ModelDType::F32),
+        #[cfg(feature = "cuda")]
+        Device::Cuda(cuda) => {
+            // CUDA C++ Programming Guide, "Arithmetic Instructions": BF16 from compute capability 8.0.
+            let (major, _) = cuda.cuda_stream().context().compute_capability()?;
+            Ok(if major >= 8 { ModelDType::BF16 } else { ModelDType::F16 })
+        }
+        #[cfg(not(feature = "cuda"))]
+        Device::Cuda(_) => Ok(ModelDType::F16),
+        Device::Metal(_) => Ok(ModelDType::Auto),
+    }
 }
 
 impl Engine {

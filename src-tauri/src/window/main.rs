@@ -13,8 +13,8 @@ use clap::Parser as _;
 use tauri::{AppHandle, State, WebviewUrl, WebviewWindow, WebviewWindowBuilder, WindowEvent};
 use tracing_subscriber::EnvFilter;
 use wakati_desktop::arguments::{self, WindowArguments};
-use wakati_desktop::desk::{self, Desk};
 use wakati_desktop::window_process::words;
+use wakati_node::desk;
 use wakati_protocol::desk::{Answer, Ask};
 
 use news::{Latest, News};
@@ -37,7 +37,7 @@ fn main() -> anyhow::Result<()> {
         .setup(move |app| {
             let window = open(app.handle(), home.clone())?;
             let handle = app.handle().clone();
-            tauri::async_runtime::spawn(news::watch(handle, desk::socket(&home)));
+            tauri::async_runtime::spawn(news::watch(handle, home));
             // It ends with the process: a read of standard input cannot be called off.
             std::thread::spawn(move || obey(&window));
             Ok(())
@@ -87,8 +87,7 @@ fn latest(latest: State<'_, Latest>) -> News {
 /// Passes a wish of the page to the node.
 #[tauri::command]
 async fn ask(home: State<'_, Home>, ask: Ask) -> Result<Answer, String> {
-    let asked = async { Desk::open(&desk::socket(&home.0)).await?.ask(&ask).await };
-    asked.await.map_err(|error| error.to_string())
+    desk::ask(&home.0, &ask).await.map_err(|error| error.to_string())
 }
 
 /// Starts Wakati again, without a second window.

@@ -1,13 +1,13 @@
 //! What the page hears: the snapshots of the node, and whether there is one at all.
 
-use std::io;
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use serde::Serialize;
 use tauri::{AppHandle, Emitter as _, Manager as _};
-use wakati_desktop::desk::Desk;
+use wakati_node::desk::{NoAnswer, Visit};
 use wakati_protocol::desk::{Answer, Ask, Snapshot};
 use wakati_protocol::units::UnixMillis;
 
@@ -43,9 +43,9 @@ impl Latest {
 }
 
 /// Tells the page everything that the node says, for as long as the window lives.
-pub async fn watch(app: AppHandle, socket: PathBuf) {
+pub async fn watch(app: AppHandle, home: PathBuf) {
     loop {
-        let Err(error) = listen(&app, &socket).await;
+        let Err(error) = listen(&app, &home).await;
         tracing::debug!(%error, "the node does not answer");
         if !matches!(app.state::<Latest>().get(), News::Gone { .. }) {
             tell(&app, News::Gone { since: UnixMillis(jiff::Timestamp::now().as_millisecond()) });
@@ -55,14 +55,14 @@ pub async fn watch(app: AppHandle, socket: PathBuf) {
 }
 
 /// Listens until the node ends the conversation.
-async fn listen(app: &AppHandle, socket: &Path) -> io::Result<std::convert::Infallible> {
-    let mut desk = Desk::open(socket).await?;
-    let mut answer = desk.ask(&Ask::Watch).await?;
+async fn listen(app: &AppHandle, home: &Path) -> Result<Infallible, NoAnswer> {
+    let mut visit = Visit::begin(home).await?;
+    let mut answer = visit.ask(&Ask::Watch).await?;
     loop {
         if let Answer::Snapshot(snapshot) = answer {
             tell(app, News::Snapshot { snapshot });
         }
-        answer = desk.next().await?;
+        answer = visit.next().await?;
     }
 }
 

@@ -1,18 +1,20 @@
 //! The desk: the local socket at which the owner's own programs ask the node. One JSON object a line.
 
-#[cfg(not(unix))]
-#[path = "elsewhere.rs"]
-mod system;
 #[cfg(unix)]
 #[path = "unix.rs"]
 mod system;
+#[cfg(windows)]
+#[path = "windows.rs"]
+mod system;
+mod visit;
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
+use sha2::{Digest as _, Sha256};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::codec::{Framed, LinesCodec, LinesCodecError};
@@ -20,6 +22,8 @@ use tokio_util::sync::CancellationToken;
 use wakati_protocol::desk::{Answer, Ask};
 
 use crate::handle::Handle;
+
+pub use visit::{NoAnswer, Visit, ask};
 
 /// The longest question.
 const LINE_BYTES: usize = 64 << 10;
@@ -30,16 +34,28 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 type Lines = Framed<system::Stream, LinesCodec>;
 
+/// Where the node in this home answers: a socket in its folder, on Windows a pipe named after it.
+fn place(home: &Path) -> PathBuf {
+    // The same folder, however it is written.
+    let home = home.canonicalize().unwrap_or_else(|_| home.to_owned());
+    if cfg!(windows) {
+        let digest = Sha256::digest(home.as_os_str().as_encoded_bytes());
+        PathBuf::from(format!(r"\\.\pipe\wakati-{}", hex::encode(digest)))
+    } else {
+        home.join("desk.sock")
+    }
+}
+
 /// The desk, listening.
 pub struct Desk(system::Listener);
 
 impl Desk {
-    /// Opens the desk at `path`. The caller holds the home's claim.
+    /// Opens the desk of the node in `home`. The caller holds the home's claim.
     ///
     /// # Errors
     /// When the system does not let us.
-    pub fn open(path: &Path) -> io::Result<Self> {
-        system::Listener::bind(path).map(Self)
+    pub fn open(home: &Path) -> io::Result<Self> {
+        system::Listener::bind(&place(home)).map(Self)
     }
 
     /// Answers until it is stopped; everyone at the desk has left when it returns.
@@ -118,34 +134,4 @@ async fn watch(lines: &mut Lines, handle: &Handle) -> Result<(), LinesCodecError
 async fn say(lines: &mut Lines, answer: &Answer) -> Result<(), LinesCodecError> {
     let text = serde_json::to_string(answer).map_err(io::Error::from)?;
     tokio::time::timeout(PATIENCE, lines.send(text)).await.map_err(io::Error::from)?
-}
-
-/// A desk that gave no answer.
-#[derive(Debug, thiserror::Error)]
-pub enum NoAnswer {
-    /// Nobody is there: no node runs in this home.
-    #[error("no node is running there")]
-    NotRunning,
-    #[error("the node did not answer: {0}")]
-    Failed(String),
-}
-
-/// Asks the node that runs at `path` one thing.
-///
-/// # Errors
-/// When no node runs there, or it does not answer in a minute.
-pub async fn ask(path: &Path, ask: &Ask) -> Result<Answer, NoAnswer> {
-    let stream = system::connect(path).await.map_err(|error| {
-        if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) {
-            return NoAnswer::NotRunning;
-        }
-        NoAnswer::Failed(error.to_string())
-    })?;
-    let failed = |error: &dyn std::fmt::Display| NoAnswer::Failed(error.to_string());
-    // Answers may be long: years of earnings.
-    let mut lines = Framed::new(stream, LinesCodec::new());
-    lines.send(serde_json::to_string(ask).map_err(|e| failed(&e))?).await.map_err(|e| failed(&e))?;
-    let line = tokio::time::timeout(Duration::from_secs(60), lines.next()).await.map_err(|e| failed(&e))?;
-    let line = line.ok_or_else(|| NoAnswer::Failed("it hung up".into()))?.map_err(|e| failed(&e))?;
-    serde_json::from_str(&line).map_err(|e| failed(&e))
 }

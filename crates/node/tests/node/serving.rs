@@ -235,7 +235,7 @@ async fn a_pause_hands_back_and_resume_serves_again() {
     let node = house.start().await;
     let mut session = broker.welcome().await;
     session.offer().await;
-    let paused = wakati_node::desk::ask(&house.path().join("desk.sock"), &Ask::Pause { minutes: None }).await;
+    let paused = wakati_node::desk::ask(house.path(), &Ask::Pause { minutes: None }).await;
     assert_eq!(paused.unwrap(), Answer::Done);
     let to_broker::Body::Yielding(yielding) = session.next().await else { panic!("the node yields") };
     assert_eq!(yielding.reason(), YieldReason::Owner);
