@@ -21,26 +21,35 @@
 
 mod agent;
 mod backoff;
+mod calendar;
 mod effect;
 mod fault;
-mod games;
+mod in_use;
+mod known;
+mod limits;
 mod moment;
 mod observation;
 mod pause;
 mod rest;
+mod room;
 mod rules;
+mod sign;
 mod status;
+mod veto;
 mod want;
 
 pub use agent::Agent;
+pub use calendar::{Calendar, Exception, Window};
 pub use effect::Effect;
 pub use fault::{BrokerRefusal, Fault, SettingProblem, WorkerRefusal};
 pub use moment::Moment;
-pub use observation::{Game, GameEvidence, Gpu, Link, Memory, Model, Observation, Processes, WorkerSeen};
+pub use observation::{Gpu, GpuUse, Link, Memory, Model, Observation, Power, Sleep, WorkerSeen};
 pub use rest::Rest;
 pub use rules::Rules;
+pub use sign::{Kind, Seen, Sense, Sign};
 pub use status::{Activity, Hardware, Status};
 pub use want::{Pause, Refused, Want};
 
-/// A local date and time without its zone, for people to read.
+/// A local date and time without its zone, for people to read; and its parts, in which a calendar is written.
 pub use jiff::civil::DateTime as LocalTime;
+pub use jiff::civil::{Date, Time, Weekday};

@@ -1,14 +1,26 @@
 //! What the agent is told about the world.
 
-use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+use jiff::Zoned;
+use wakati_protocol::units::{Celsius, MiB, Percent};
 
 use crate::fault::{BrokerRefusal, WorkerRefusal};
+use crate::sign::{Seen, Sense};
 
 /// One thing seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Observation {
-    Processes(Processes),
+    Signs(Sense, Seen),
     Gpu(Gpu),
+    /// How the GPU is used, where it tells.
+    GpuUse(GpuUse),
+    Power(Power),
+    /// How long nobody has touched keyboard, mouse or gamepad.
+    Untouched(Duration),
+    Sleep(Sleep),
+    /// The owner's clock. Tell it at the start, every minute and after every jump.
+    Clock(Zoned),
     Worker(WorkerSeen),
     /// The answer to [`crate::Effect::CheckMemory`].
     Memory(Memory),
@@ -18,33 +30,6 @@ pub enum Observation {
     Jobs(u32),
 }
 
-/// What the process list says.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Processes {
-    /// It was read; `None` when no game runs.
-    Read(Option<Game>),
-    /// It could not be read. What was known before still holds.
-    Unreadable,
-}
-
-/// A game that runs. Its name is the owner's own and never leaves the machine.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Game {
-    pub name: String,
-    pub pid: u32,
-    pub evidence: GameEvidence,
-}
-
-/// Why a process is taken for a game.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum GameEvidence {
-    /// A game launcher started it, as the application with this number.
-    Launcher { app: u32 },
-    /// It is on the owner's list of programs.
-    OwnersList,
-}
-
 /// Whether there is a GPU that Wakati can serve on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gpu {
@@ -52,6 +37,29 @@ pub enum Gpu {
     Absent,
     /// It could not be asked. What was known before still holds; if nothing was, it counts as absent.
     Unreadable,
+}
+
+/// How the GPU is used. A part that is not known is `None`, and decides nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct GpuUse {
+    /// How busy other programs keep it.
+    pub others: Option<Percent>,
+    pub free: Option<MiB>,
+    pub temperature: Option<Celsius>,
+}
+
+/// Where the machine's power comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Power {
+    Mains,
+    Battery,
+}
+
+/// Whether the machine is about to sleep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sleep {
+    About,
+    Awake,
 }
 
 /// What the worker process did.

@@ -2,9 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 use wakati_protocol::link::YieldReason;
+use wakati_protocol::units::Celsius;
 
 use crate::LocalTime;
 use crate::fault::{BrokerRefusal, Fault};
+use crate::sign::Kind;
 
 /// A reason not to serve. When several hold, the first in this order is the one that is told.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,7 +17,12 @@ pub enum Rest {
     /// The owner plays.
     Game {
         name: String,
+        /// The signs that decided it.
+        #[serde(default)]
+        because: Vec<Kind>,
     },
+    /// The machine goes to sleep.
+    Sleeping,
     /// The owner paused; `None` is until resumed.
     Paused {
         until: Option<LocalTime>,
@@ -27,8 +34,35 @@ pub enum Rest {
         name: String,
         seconds: u32,
     },
+    /// A film in full screen, beside which the owner does not want to serve.
+    Film {
+        name: String,
+    },
+    /// Other programs keep the GPU busy.
+    GpuBusy,
+    /// Other programs need the GPU's memory.
+    GpuMemory,
+    /// The GPU is as hot as the owner allows.
+    TooHot {
+        limit: Celsius,
+    },
+    /// The machine runs on its battery.
+    OnBattery,
+    /// Outside the owner's windows; `None` is not within two weeks.
+    Closed {
+        opens: Option<LocalTime>,
+    },
+    /// The owner uses the machine and wants to serve only when away.
+    Present {
+        minutes: u32,
+    },
     /// Something keeps it from serving until the owner acts.
     Fault(Fault),
+    /// The model needs more memory than is free now; it is tried again by itself.
+    NoRoom {
+        needed_mebibytes: u64,
+        free_mebibytes: u64,
+    },
     /// No model is chosen, or its files are not there.
     NoModel,
     /// There is no broker to serve.
@@ -49,8 +83,17 @@ impl Rest {
         match self {
             Self::Game { .. } | Self::QuietAfterGame { .. } => YieldReason::Game,
             Self::Quitting | Self::Paused { .. } | Self::NotJoined => YieldReason::Owner,
+            Self::Sleeping
+            | Self::Film { .. }
+            | Self::GpuBusy
+            | Self::GpuMemory
+            | Self::TooHot { .. }
+            | Self::OnBattery
+            | Self::Closed { .. }
+            | Self::Present { .. } => YieldReason::Limit,
             Self::Starting
             | Self::Fault(_)
+            | Self::NoRoom { .. }
             | Self::NoModel
             | Self::BrokerRefused(_)
             | Self::Connecting

@@ -83,9 +83,19 @@ impl Activity {
             Self::Off => Shape::Off,
             Self::Resting(rest) => match rest {
                 Rest::Quitting => Shape::Off,
-                Rest::Game { .. } | Rest::Paused { .. } | Rest::QuietAfterGame { .. } | Rest::Connecting => {
-                    Shape::Resting
-                }
+                Rest::Game { .. }
+                | Rest::Sleeping
+                | Rest::Paused { .. }
+                | Rest::QuietAfterGame { .. }
+                | Rest::Film { .. }
+                | Rest::GpuBusy
+                | Rest::GpuMemory
+                | Rest::TooHot { .. }
+                | Rest::OnBattery
+                | Rest::Closed { .. }
+                | Rest::Present { .. }
+                | Rest::NoRoom { .. }
+                | Rest::Connecting => Shape::Resting,
                 Rest::Starting | Rest::WorkerEnded => Shape::Changing,
                 Rest::Fault(_) | Rest::NoModel | Rest::NotJoined | Rest::BrokerRefused(_) | Rest::NoGpu => {
                     Shape::NeedsYou

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
+use jiff::Zoned;
 use serde::{Deserialize, Serialize};
-
-use crate::LocalTime;
 
 /// A wish of the owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,17 +12,20 @@ pub enum Want {
     Pause(Pause),
     /// End the pause, the quiet time after a game, or a fault that waits for the owner.
     Resume,
+    /// Serve although a game or film runs, the machine is in use or on its battery, or the window is closed, until
+    /// that ends by itself.
+    ServeAnyway,
     /// Hand back running jobs and end.
     Quit,
 }
 
 /// How long to pause.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pause {
-    /// `until` is when that is on the owner's clock; it is shown, `length` decides.
+    /// `until` is when that is on the owner's clock, which is shown. What comes first ends it.
     For {
         length: Duration,
-        until: LocalTime,
+        until: Zoned,
     },
     UntilResumed,
 }
@@ -36,6 +38,8 @@ pub enum Refused {
     GameRunning { name: String },
     /// There is nothing to resume.
     NotPaused,
+    /// Nothing is in the way that the owner could wave aside.
+    NothingToOverride,
     /// The program is ending.
     Quitting,
 }

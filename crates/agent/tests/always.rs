@@ -5,7 +5,7 @@ mod stage;
 use proptest::prelude::*;
 use stage::Stage;
 
-const HAPPENINGS: [&str; 26] = [
+const HAPPENINGS: [&str; 43] = [
     "game",
     "other game",
     "quiet",
@@ -32,6 +32,23 @@ const HAPPENINGS: [&str; 26] = [
     "pause",
     "pause 10m",
     "resume",
+    "game folder",
+    "wine game folder",
+    "full screen",
+    "film",
+    "desktop",
+    "game mode",
+    "no game mode",
+    "others busy",
+    "others calm",
+    "vram short",
+    "vram free",
+    "hot",
+    "cool",
+    "battery",
+    "mains",
+    "going to sleep",
+    "awake",
 ];
 
 /// What a machine with one worker at most would do.
@@ -40,29 +57,39 @@ struct Machine {
     worker: bool,
     /// Killed, and not yet known to be gone.
     leaving: bool,
+    /// A game is in the process list.
     game: bool,
+    /// A game has told the system that it is one.
+    flag: bool,
 }
 
 impl Machine {
     fn happens(&mut self, what: &str) {
         match what {
-            "game" | "other game" => self.game = true,
-            "quiet" => self.game = false,
+            "game" | "other game" | "wine game folder" => self.game = true,
+            // One soft sign may be a game or not, by what else is seen.
+            "quiet" | "game folder" => self.game = false,
+            "game mode" => self.flag = true,
+            "no game mode" => self.flag = false,
             "back" => self.leaving = false,
             _ => {}
         }
+    }
+
+    fn plays(&self) -> bool {
+        self.game || self.flag
     }
 
     fn does(&mut self, effects: &[String]) {
         for effect in effects {
             match effect.as_str() {
                 "warm: Gpu" | "warm: Processor" => {
-                    assert!(!self.game, "a model is loaded during a game");
+                    assert!(!self.plays(), "a model is loaded during a game");
                     assert!(!self.worker && !self.leaving, "there would be two workers");
                     self.worker = true;
                 }
                 "offer" => {
-                    assert!(!self.game, "work is taken during a game");
+                    assert!(!self.plays(), "work is taken during a game");
                     assert!(self.worker, "work is taken without a worker");
                 }
                 "kill worker" => {
@@ -72,7 +99,7 @@ impl Machine {
                 _ => {}
             }
         }
-        assert!(!(self.game && self.worker), "a game and a worker");
+        assert!(!(self.plays() && self.worker), "a game and a worker");
     }
 }
 
@@ -88,6 +115,49 @@ proptest! {
             machine.does(&stage.play(&format!("{seconds}s")));
             machine.happens(what);
             machine.does(&stage.play(&format!("0s {what}")));
+        }
+    }
+
+    #[test]
+    fn the_owners_pause_outranks_every_return(
+        steps in prop::collection::vec((0_u64..900, prop::sample::select(&HAPPENINGS[..])), 1..100),
+    ) {
+        let mut stage = Stage::serving();
+        stage.play("0s pause / 0s back");
+        for (seconds, what) in steps {
+            if what.starts_with("pause") || what == "resume" {
+                continue;
+            }
+            let wanted = stage.play(&format!("{seconds}s {what}"));
+            prop_assert!(wanted.iter().all(|effect| !effect.starts_with("warm") && effect != "offer"), "{:?}", wanted);
+        }
+    }
+
+    #[test]
+    fn the_same_script_gives_the_same_transcript_and_no_wake_lies_in_the_past(
+        steps in prop::collection::vec((0_u64..900, prop::sample::select(&HAPPENINGS[..])), 1..100),
+    ) {
+        let play = || {
+            let mut stage = Stage::serving();
+            let mut all = Vec::new();
+            for (seconds, what) in &steps {
+                all.extend(stage.play(&format!("{seconds}s {what}")));
+                assert!(stage.agent.wake_at().is_none_or(|wake| wake > stage.now), "{what}");
+            }
+            (all, format!("{:?}", stage.agent.status()))
+        };
+        prop_assert_eq!(play(), play());
+    }
+
+    #[test]
+    fn nothing_is_wanted_of_a_machine_that_is_off(
+        steps in prop::collection::vec((0_u64..900, prop::sample::select(&HAPPENINGS[..])), 1..60),
+    ) {
+        let mut stage = Stage::serving();
+        stage.play("0s quit / 0s back");
+        for (seconds, what) in steps {
+            let wanted = stage.play(&format!("{seconds}s {what}"));
+            prop_assert!(wanted.iter().all(|effect| effect.starts_with("refused")), "{:?}", wanted);
         }
     }
 

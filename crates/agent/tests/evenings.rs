@@ -3,7 +3,7 @@
 mod stage;
 
 use stage::{Stage, row};
-use wakati_agent::{Activity, Agent, Fault, Moment, Rest, Rules};
+use wakati_agent::{Activity, Agent, Fault, Moment, Rest, Rules, SettingProblem};
 use wakati_protocol::desk::{Primary, Shape};
 
 /// Giving the machine back, to a game.
@@ -142,13 +142,41 @@ fn ends_that_are_far_apart_are_forgotten() {
 }
 
 #[test]
-fn a_model_that_does_not_fit_waits_for_the_owner() {
+fn a_worker_that_cannot_be_started_waits_for_the_owner() {
     let mut stage = Stage::starting();
-    let wanted = then_after("warm: Processor", FAULT);
-    assert_eq!(stage.play("0s quiet / 1s too large / 0s gone"), wanted);
+    assert_eq!(stage.play("0s quiet / 0s no worker"), then_after("warm: Processor", FAULT));
     assert_eq!(stage.play("0s back / 60m"), ["rest: Fault"]);
     assert_eq!(stage.play("0s resume"), ["warm: Processor"]);
-    row(Stage::starting(), "0s quiet / 0s no worker", &wanted);
+}
+
+#[test]
+fn a_model_that_does_not_fit_now_is_tried_again_by_itself() {
+    let mut stage = Stage::starting();
+    assert_eq!(stage.play("0s quiet / 1s too large / 0s gone"), then_after("warm: Processor", FAULT));
+    let rest = Rest::NoRoom { needed_mebibytes: 9000, free_mebibytes: 4000 };
+    assert_eq!(stage.play("0s back"), ["rest: NoRoom"]);
+    assert_eq!(stage.agent.status().activity, Activity::Resting(rest));
+    for wait in [59, 119, 299, 899, 899] {
+        assert_eq!(stage.play(&format!("{wait}s")), [""; 0]);
+        assert_eq!(stage.play("1s"), ["warm: Processor"]);
+        stage.play("0s too large / 0s gone / 0s back");
+    }
+    assert_eq!(stage.play("0s resume / 1s ready"), ["warm: Processor", "offer"]);
+}
+
+#[test]
+fn a_pause_is_over_by_the_owners_clock_when_the_machine_has_slept() {
+    let all = then(OWNER, &["rest: Paused", "warm: Processor"]);
+    row(Stage::serving(), "0s pause 10m / 1s back / 1m half past nine", &all);
+}
+
+#[test]
+fn nothing_is_sold_at_a_price_that_cannot_be_read() {
+    let problem = SettingProblem::BadValue { option: "prices.output".into() };
+    let rules = Rules { on_processor: true, unusable: Some(problem), ..Rules::default() };
+    let mut stage = Stage { agent: Agent::new(rules), now: Moment(0) };
+    assert_eq!(stage.play("0s model / 0s broker / 0s no gpu / 0s quiet / 60m"), ["rest: Fault"]);
+    assert_eq!(stage.play("0s resume"), ["refused: NotPaused"]);
 }
 
 #[test]
@@ -165,7 +193,13 @@ fn memory_that_is_still_held_is_checked_again_and_told() {
 
 #[test]
 fn a_worker_that_never_gets_ready_is_taken_for_hung() {
-    row(Stage::starting(), "0s quiet / 9m loading / 9m", &["warm: Processor"]);
+    row(Stage::starting(), "0s quiet / 9m loading / 9m more loaded / 9m", &["warm: Processor"]);
+    // Saying the same again is no progress.
+    row(
+        Stage::starting(),
+        "0s quiet / 1m loading / 5m loading / 5m loading",
+        &then_after("warm: Processor", FAULT),
+    );
     row(Stage::starting(), "0s quiet / 10m", &then_after("warm: Processor", FAULT));
 }
 
@@ -222,6 +256,6 @@ fn a_stretch_of_the_day_can_be_stored_and_read_again() {
     let stage = Stage::in_a_game();
     let activity = stage.agent.status().activity;
     let json = serde_json::to_string(&activity).unwrap();
-    assert_eq!(json, r#"{"resting":{"game":{"name":"Elden Ring"}}}"#);
+    assert_eq!(json, r#"{"resting":{"game":{"name":"Elden Ring","because":["owners_list"]}}}"#);
     assert_eq!(serde_json::from_str::<Activity>(&json).unwrap(), activity);
 }

@@ -50,7 +50,11 @@ enum Command {
         minutes: Option<u32>,
     },
     /// End a pause.
-    Resume,
+    Resume {
+        /// Serve even though a game or a film runs, you are here, on battery or outside your hours, until that ends.
+        #[arg(long)]
+        anyway: bool,
+    },
     /// What happened on one day, and why.
     Why {
         /// The day, as 2026-01-31; today if left out.
@@ -82,7 +86,10 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
         Command::Import { file, tokenizer } => import(&path, &file, tokenizer),
         Command::Status { json } => status(&path, json).await,
         Command::Pause { minutes } => wish(&path, Ask::Pause { minutes }, "Paused.").await,
-        Command::Resume => wish(&path, Ask::Resume, "Resumed.").await,
+        Command::Resume { anyway: false } => wish(&path, Ask::Resume, "Resumed.").await,
+        Command::Resume { anyway: true } => {
+            wish(&path, Ask::ServeAnyway, "Serving anyway, until it ends.").await
+        }
         Command::Why { day } => why(&path, day).await,
         Command::Earnings { csv, json } => earnings(&path, csv, json).await,
     }

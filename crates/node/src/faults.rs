@@ -11,12 +11,18 @@ use crate::settings::Problem;
 /// A problem of the settings file.
 #[must_use]
 pub fn of_setting(problem: Problem) -> Fault {
-    Fault::Setting(match problem {
+    Fault::Setting(problem_of_setting(problem))
+}
+
+/// The same, without being a fault yet.
+#[must_use]
+pub fn problem_of_setting(problem: Problem) -> SettingProblem {
+    match problem {
         Problem::BadValue(option) => SettingProblem::BadValue { option },
         Problem::UnknownOption(option) => SettingProblem::UnknownOption { option },
         Problem::SetAside(file) => SettingProblem::SetAside { file: name(&file) },
         Problem::Unreadable(file) => SettingProblem::Unreadable { file: name(&file) },
-    })
+    }
 }
 
 /// Why there is no session.

@@ -2,7 +2,7 @@
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use jiff::{Timestamp, ToSpan};
+use jiff::{Timestamp, ToSpan, Zoned};
 use tokio::sync::{mpsc, oneshot, watch};
 use wakati_protocol::desk::{Answer, Ask, Snapshot, Span};
 use wakati_protocol::units::UnixMillis;
@@ -21,6 +21,7 @@ const MOST_EARNINGS: u32 = 1_000_000;
 pub enum Wish {
     Pause { minutes: Option<u32> },
     Resume,
+    ServeAnyway,
     Quit,
 }
 
@@ -63,6 +64,7 @@ impl Handle {
             Ask::Status | Ask::Watch => Answer::Snapshot(Box::new(self.snapshots.borrow().clone())),
             Ask::Pause { minutes } => self.wish(Wish::Pause { minutes }).await,
             Ask::Resume => self.wish(Wish::Resume).await,
+            Ask::ServeAnyway => self.wish(Wish::ServeAnyway).await,
             Ask::Quit => self.wish(Wish::Quit).await,
             Ask::Why { day } => self.log.why(day.as_deref()).await,
             Ask::Earnings => self.log.earnings().await,
@@ -132,7 +134,7 @@ impl Log {
 }
 
 /// The moment that is this many minutes from now, on the owner's clock.
-pub(crate) fn local_after(minutes: u32, zone: &TimeZone) -> jiff::civil::DateTime {
+pub(crate) fn local_after(minutes: u32, zone: &TimeZone) -> Zoned {
     let now = Timestamp::now();
-    now.checked_add(i64::from(minutes).minutes()).unwrap_or(now).to_zoned(zone.clone()).datetime()
+    now.checked_add(i64::from(minutes).minutes()).unwrap_or(now).to_zoned(zone.clone())
 }

@@ -78,9 +78,13 @@ pub async fn look_up(path: &Path, ask: Ask) -> anyhow::Result<Answer> {
     let answer = match ask {
         Ask::Why { day } => log.why(day.as_deref()).await,
         Ask::Earnings => log.earnings().await,
-        Ask::Status | Ask::Watch | Ask::Pause { .. } | Ask::Resume | Ask::OpenWindow | Ask::Quit => {
-            Answer::Refused { sentence: log.sentences.ended() }
-        }
+        Ask::Status
+        | Ask::Watch
+        | Ask::Pause { .. }
+        | Ask::Resume
+        | Ask::ServeAnyway
+        | Ask::OpenWindow
+        | Ask::Quit => Answer::Refused { sentence: log.sentences.ended() },
     };
     store.close().await;
     Ok(answer)
@@ -96,7 +100,7 @@ impl Node {
         let claim = home.claim()?;
         let stamp = clock::stamp();
         let (settings, problems) = settings::load(&home.settings(), &stamp);
-        let faults = problems.into_iter().map(faults::of_setting).collect();
+        let faults = problems.iter().cloned().map(faults::of_setting).collect();
         let key = key::load_or_make(&home.key())?;
         let opened = Store::open(&home.database(), &stamp).await?;
         let store = opened.store;
@@ -110,7 +114,7 @@ impl Node {
         let sentences = Sentences::new(&settings.language);
         let log = Log { store: store.clone(), zone: TimeZone::system(), sentences };
         let (requests_in, requests) = mpsc::channel(WISHES);
-        let agent = Agent::new(Rules { quiet: settings.games.quiet, on_processor: settings.on_processor });
+        let agent = Agent::new(rules(&settings, &problems));
         let serving = serving(&home, &settings);
         let mut scene = Scene::new(node_id(&key), log.sentences, serving.as_ref(), faults);
         if let Some(aside) = opened.damaged {
@@ -166,7 +170,7 @@ impl Node {
         } = self;
         tracing::info!(home = %home.path().display(), node = %node_id(&key), "node starts");
         let journal = Journal::start(store.clone(), key.clone(), log.zone.clone());
-        let (looking, eyes) = Looking::start(&settings.games)?;
+        let (looking, sensed, eyes) = Looking::start(&settings.games)?;
         let (beat, beats) = watch::channel(Beat::default());
         // Ends link and desk, after the loop has said what it had to say.
         let over = CancellationToken::new();
@@ -183,12 +187,13 @@ impl Node {
         });
         let desk = desk.map(|desk| tokio::spawn(desk.serve(handle, over.clone())));
 
-        let inputs = Inputs { stop, requests, link_events, looks: looking.looks.clone(), journal };
+        let inputs = Inputs { stop, requests, link_events, sensed, journal };
         let outputs = Outputs { snapshots, beat, eyes };
         let the_loop = Loop::new(agent, station, inputs, outputs, scene, log.zone);
         let inputs = the_loop.run(settings.broker.is_some()).await;
 
         over.cancel();
+        drop(inputs.sensed);
         looking.end().await;
         end_link(link, inputs.link_events).await;
         if let Some(desk) = desk {
@@ -210,6 +215,25 @@ async fn end_link(link: Option<tokio::task::JoinHandle<()>>, mut events: mpsc::R
     }
     if let Err(error) = (&mut link).await {
         tracing::debug!(%error, "the link did not say goodbye");
+    }
+}
+
+/// The owner's rules.
+fn rules(settings: &Settings, problems: &[settings::Problem]) -> Rules {
+    let default = Rules::default();
+    let serve = &settings.serve;
+    let priceless = |problem: &&settings::Problem| matches!(problem, settings::Problem::BadValue(option) if option.starts_with("prices."));
+    Rules {
+        quiet: settings.games.quiet.unwrap_or(default.quiet),
+        quiet_after_soft: settings.games.quiet.unwrap_or(default.quiet_after_soft),
+        on_processor: serve.on_processor,
+        on_battery: serve.on_battery,
+        beside_films: serve.beside_films,
+        away: serve.away,
+        calendar: serve.calendar.clone(),
+        hottest: serve.hottest,
+        reserve: serve.reserve,
+        unusable: problems.iter().find(priceless).cloned().map(faults::problem_of_setting),
     }
 }
 

@@ -124,7 +124,7 @@ impl Scene {
 /// The game that has the machine, or is about to get it.
 fn game(activity: &Activity) -> Option<String> {
     match activity {
-        Activity::Resting(Rest::Game { name }) | Activity::Yielding(Rest::Game { name }) => {
+        Activity::Resting(Rest::Game { name, .. }) | Activity::Yielding(Rest::Game { name, .. }) => {
             Some(name.clone())
         }
         Activity::Resting(_)

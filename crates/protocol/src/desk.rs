@@ -22,6 +22,8 @@ pub enum Ask {
     Pause { minutes: Option<u32> },
     /// End a pause.
     Resume,
+    /// Serve although something is in the way that the owner may wave aside, until it ends by itself.
+    ServeAnyway,
     /// What happened on one day (local, `YYYY-MM-DD`; today when absent) and why.
     Why { day: Option<String> },
     /// The settled earnings, newest first.

@@ -10,7 +10,8 @@ fn main() {
     let mut words = std::env::args().skip(1);
     let looks: u32 = words.next().and_then(|word| word.parse().ok()).unwrap_or(200);
     let count = SystemTable::new().pids().map(|pids| pids.len());
-    let mut processes = Processes::new(SystemTable::new(), OwnersList::new(words), std::process::id());
+    let mut processes =
+        Processes::new(SystemTable::new(), OwnersList::new(words, [""; 0]), std::process::id());
     println!("processes: {count:?}");
     println!("first look: {:?}", processes.look());
     let began = Instant::now();

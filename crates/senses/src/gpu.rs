@@ -2,12 +2,17 @@
 //!
 //! Numbers that make no sense are dropped: a reading is `None` rather than wrong.
 
+use std::collections::BTreeMap;
+
 use nvml_wrapper::enum_wrappers::device::TemperatureSensor;
 use nvml_wrapper::enums::device::UsedGpuMemory;
 use nvml_wrapper::error::NvmlError;
-use nvml_wrapper::struct_wrappers::device::ProcessInfo;
+use nvml_wrapper::struct_wrappers::device::{ProcessInfo, ProcessUtilizationSample};
 use nvml_wrapper::{Device, Nvml};
 use wakati_protocol::units::{Celsius, MiB, Percent, Watts};
+
+/// Older samples of how busy a process keeps the GPU say nothing about now.
+const SAMPLE_AGE_MICROSECONDS: u64 = 2_000_000;
 
 /// What the GPU says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +35,8 @@ pub struct GpuReading {
     pub temperature: Option<Celsius>,
     pub power: Option<Watts>,
     pub utilisation: Option<Percent>,
+    /// How busy other processes keep it; `None` where that cannot be told from what we do.
+    pub others_busy: Option<Percent>,
     /// Other processes that hold memory on it; `None` where the system does not tell.
     pub others: Option<u32>,
 }
@@ -95,6 +102,7 @@ fn read(nvml: &Nvml, ours: &[u32]) -> Result<Option<GpuReading>, NvmlError> {
     }
     let Some((device, _)) = largest else { return Ok(None) };
     let memory = device.memory_info()?;
+    let utilisation = device.utilization_rates().ok().and_then(|rates| percent(rates.gpu));
     let share = processes(&device).and_then(|processes| share(&processes, ours));
     Ok(Some(GpuReading {
         name: device.name()?,
@@ -103,7 +111,12 @@ fn read(nvml: &Nvml, ours: &[u32]) -> Result<Option<GpuReading>, NvmlError> {
         vram_ours: share.map(|share| MiB::holding(share.ours_bytes)),
         temperature: device.temperature(TemperatureSensor::Gpu).ok().and_then(celsius),
         power: device.power_usage().ok().and_then(watts),
-        utilisation: device.utilization_rates().ok().and_then(|rates| percent(rates.gpu)),
+        others_busy: if ours.is_empty() {
+            utilisation
+        } else {
+            samples(&device).map(|all| others_busy(&all, ours))
+        },
+        utilisation,
         others: share.map(|share| share.others),
     }))
 }
@@ -117,6 +130,31 @@ fn processes(device: &Device<'_>) -> Option<Vec<ProcessInfo>> {
     let mut all = empty(device.running_compute_processes())?;
     all.extend(empty(device.running_graphics_processes())?);
     Some(all)
+}
+
+/// How busy each process keeps the GPU. An idle GPU answers "not found", which is an empty list.
+fn samples(device: &Device<'_>) -> Option<Vec<ProcessUtilizationSample>> {
+    match device.process_utilization_stats(None) {
+        Err(NvmlError::NotFound) => Some(Vec::new()),
+        samples => samples.ok(),
+    }
+}
+
+/// What the processes that are not ours add up to, by the newest sample of each. The driver keeps samples for
+/// seconds after a process has fallen idle, so old ones are dropped, and so are those that make no sense.
+fn others_busy(samples: &[ProcessUtilizationSample], ours: &[u32]) -> Percent {
+    let newest = samples.iter().map(|sample| sample.timestamp).max().unwrap_or(0);
+    let fresh = samples.iter().filter(|sample| newest - sample.timestamp <= SAMPLE_AGE_MICROSECONDS);
+    let mut busy = BTreeMap::new();
+    for sample in fresh.filter(|sample| !ours.contains(&sample.pid)) {
+        let Some(share) = percent(sample.sm_util) else { continue };
+        let known = busy.entry(sample.pid).or_insert((sample.timestamp, share));
+        if known.0 <= sample.timestamp {
+            *known = (sample.timestamp, share);
+        }
+    }
+    let sum: u32 = busy.values().map(|(_, share)| u32::from(share.0)).sum();
+    Percent(sum.min(100) as u8)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -178,6 +216,31 @@ mod tests {
         assert_eq!(celsius(71), Some(Celsius(71)));
         assert_eq!(watts(u32::MAX), None);
         assert_eq!(watts(312_700), Some(Watts(312)));
+    }
+
+    #[test]
+    fn others_are_as_busy_as_their_newest_fresh_samples_say() {
+        let sample = |pid, timestamp, sm_util| ProcessUtilizationSample {
+            pid,
+            timestamp,
+            sm_util,
+            mem_util: 0,
+            enc_util: 0,
+            dec_util: 0,
+        };
+        let second = 1_000_000;
+        let samples = [
+            sample(1, 20 * second, 90),
+            sample(2, 20 * second, 30),
+            sample(2, 19 * second, 80),
+            sample(3, 20 * second, 25),
+            // Eight seconds old.
+            sample(4, 12 * second, 70),
+            sample(5, 20 * second, 4_000_000_000),
+        ];
+        assert_eq!(others_busy(&samples, &[1]), Percent(55));
+        assert_eq!(others_busy(&samples, &[]), Percent(100));
+        assert_eq!(others_busy(&[], &[1]), Percent(0));
     }
 
     #[test]

@@ -13,14 +13,23 @@
 //! ```
 
 mod gpu;
+mod launchers;
+mod libraries;
 mod os;
+mod owners_list;
 mod processes;
 mod recognise;
+mod screen;
+mod wine;
 
 pub use gpu::{GpuReading, GpuSeen, Gpus};
 pub use os::SystemTable;
+#[cfg(target_os = "linux")]
+pub use os::{Delay, GameMode, Screen, SleepWatch, supply};
+pub use owners_list::OwnersList;
 pub use processes::{Facts, ProcessTable, Processes, Seen};
-pub use recognise::{Evidence, Game, OwnersList};
+pub use recognise::{Kind, Sign};
+pub use screen::ScreenSeen;
 
 /// Whether a sense works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,4 +37,11 @@ pub enum Health {
     Works,
     /// It could not look this time.
     Failed,
+}
+
+/// Where the machine's power comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Supply {
+    Mains,
+    Battery,
 }

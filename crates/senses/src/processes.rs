@@ -12,7 +12,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::Health;
-use crate::recognise::{Game, OwnersList, recognise};
+use crate::owners_list::OwnersList;
+use crate::recognise::{Sign, recognise};
 
 /// A process is young for this many looks: 10 s at four a second.
 const YOUNG_LOOKS: u64 = 40;
@@ -57,8 +58,9 @@ pub trait ProcessTable {
 /// What a look has seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
-    /// The game that runs; of several, the one that was seen first. Unknown, so `None`, when `health` is not `Works`.
-    pub game: Option<Game>,
+    /// Every sign of a game, those of the process that was seen first before the others'. Unknown, so empty, when
+    /// `health` is not `Works`.
+    pub signs: Vec<Sign>,
     pub health: Health,
 }
 
@@ -80,7 +82,7 @@ struct Known {
     /// The look at which it was new.
     first_look: u64,
     last_look: u64,
-    game: Option<Game>,
+    signs: Vec<Sign>,
 }
 
 impl<T: ProcessTable> Processes<T> {
@@ -96,7 +98,7 @@ impl<T: ProcessTable> Processes<T> {
             Ok(pids) => pids,
             Err(error) => {
                 tracing::debug!(%error, "the process list cannot be read");
-                return Seen { game: None, health: Health::Failed };
+                return Seen { signs: Vec::new(), health: Health::Failed };
             }
         };
         for pid in pids {
@@ -104,31 +106,32 @@ impl<T: ProcessTable> Processes<T> {
         }
         let looks = self.looks;
         self.known.retain(|_, known| known.last_look == looks);
-        let games = self.known.values().filter(|known| known.game.is_some());
-        let games = games.filter(|known| !self.is_ours(known));
-        let first = games.min_by_key(|known| (known.first_look, known.started));
-        Seen { game: first.and_then(|known| known.game.clone()), health: Health::Works }
+        let mut games: Vec<_> =
+            self.known.values().filter(|known| !known.signs.is_empty() && !self.is_ours(known)).collect();
+        games.sort_by_key(|known| (known.first_look, known.started));
+        let signs = games.into_iter().flat_map(|known| known.signs.iter().cloned()).collect();
+        Seen { signs, health: Health::Works }
     }
 
     fn look_at(&mut self, pid: u32) {
         if let Some(known) = self.known.get_mut(&pid) {
             let young = self.looks - known.first_look < YOUNG_LOOKS;
             let its_turn = u64::from(pid % TURNS) == self.looks % u64::from(TURNS);
-            if !young && !its_turn && known.game.is_none() && !self.table.reads_all_at_once() {
+            if !young && !its_turn && known.signs.is_empty() && !self.table.reads_all_at_once() {
                 known.last_look = self.looks;
                 return;
             }
         }
         let Some(facts) = self.table.facts(pid) else { return };
-        let game = recognise(&facts, &self.list);
+        let signs = recognise(&facts, &self.list);
         let same = self.known.get(&pid).filter(|known| known.started == facts.started);
         let first_look = same.map_or(self.looks, |known| known.first_look);
         let Facts { parent, started, .. } = facts;
-        self.known.insert(pid, Known { started, parent, first_look, last_look: self.looks, game });
+        self.known.insert(pid, Known { started, parent, first_look, last_look: self.looks, signs });
     }
 
     fn is_ours(&self, known: &Known) -> bool {
-        if known.game.as_ref().is_some_and(|game| game.pid == self.ourselves) {
+        if known.signs.iter().any(|sign| sign.pid == self.ourselves) {
             return true;
         }
         let mut parent = known.parent;

@@ -1,117 +1,71 @@
-//! Whether a process is a game, by what is known of it. A name alone that somebody else chose decides nothing.
+//! Which signs of a game a process shows, by what is known of it. A name alone that somebody else chose is none.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use crate::launchers::{gamescope_game, lutris_game, steam_game};
+use crate::libraries;
+use crate::owners_list::OwnersList;
 use crate::processes::Facts;
+use crate::wine;
 
-/// A process that is a game.
+/// One sign that a process shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Game {
+pub struct Sign {
+    pub kind: Kind,
     /// For the owner to read.
     pub name: String,
+    /// The process that it is about.
     pub pid: u32,
-    pub evidence: Evidence,
+    /// Whether that process is known to live.
+    pub lives: bool,
 }
 
-/// Why a process is taken for a game.
+/// What kind of sign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Evidence {
-    /// Steam's reaper, which lives exactly as long as the game that it started and everything below it.
-    SteamReaper {
-        app: u32,
-    },
+pub enum Kind {
+    /// A launcher's own process, which lives exactly as long as the game that it started.
+    Launcher,
+    /// It is on the owner's list of games.
     OwnersList,
+    /// It told the system that it is a game.
+    GameMode,
+    /// It is a compositor that shows one game and nothing else.
+    GameCompositor,
+    /// Its file lies in a game library's folder.
+    GameFolder,
+    /// It runs under Wine or Proton.
+    Compatibility,
+    /// Its window is in front and covers the screen.
+    FullScreen,
+    /// Moving pictures in full screen.
+    Film,
 }
 
-/// The programs that the owner counts as games.
-///
-/// An entry with a path separator is a whole path, any other one the name of the program's file; both must fit
-/// exactly (on Windows, upper and lower case are the same). The words of a command line never count: an interpreter
-/// that runs a listed script is not that script.
-#[derive(Debug, Clone, Default)]
-pub struct OwnersList {
-    paths: Vec<PathBuf>,
-    names: Vec<String>,
-}
-
-impl OwnersList {
-    /// Reads the list as the owner wrote it. Empty entries are dropped.
-    pub fn new<S: AsRef<str>>(programs: impl IntoIterator<Item = S>) -> Self {
-        let mut list = Self::default();
-        for program in programs {
-            let program = program.as_ref().trim();
-            if program.contains(std::path::is_separator) {
-                list.paths.push(PathBuf::from(program));
-            } else if !program.is_empty() {
-                list.names.push(program.to_owned());
-            }
-        }
-        list
-    }
-
-    fn holds(&self, program: &Path) -> bool {
-        let named =
-            |name: &String| program.file_name().and_then(|f| f.to_str()).is_some_and(|f| same(f, name));
-        let whole = |path: &PathBuf| same(&path.to_string_lossy(), &program.to_string_lossy());
-        self.names.iter().any(named) || self.paths.iter().any(whole)
-    }
-}
-
-#[cfg(windows)]
-fn same(one: &str, other: &str) -> bool {
-    one.to_lowercase() == other.to_lowercase()
-}
-
-#[cfg(not(windows))]
-fn same(one: &str, other: &str) -> bool {
-    one == other
-}
-
-/// The game that this process is. A zombie has ended.
+/// The signs that this process shows. A zombie has ended.
 #[must_use]
-pub(crate) fn recognise(facts: &Facts, list: &OwnersList) -> Option<Game> {
-    if facts.zombie {
-        return None;
+pub(crate) fn recognise(facts: &Facts, lists: &OwnersList) -> Vec<Sign> {
+    let Facts { pid, zombie, program, argv, .. } = facts;
+    if *zombie {
+        return Vec::new();
     }
-    if let Some((app, name)) = steam_game(&facts.argv) {
-        return Some(Game { name, pid: facts.pid, evidence: Evidence::SteamReaper { app } });
+    let sign = |kind, name| Sign { kind, name, pid: *pid, lives: true };
+    let mut signs = Vec::new();
+    if let Some(program) = program.as_deref().filter(|program| lists.is_game(program)) {
+        signs.extend(stem(program).map(|name| sign(Kind::OwnersList, name)));
     }
-    let program = facts.program.as_deref().filter(|program| list.holds(program))?;
-    let name = program.file_stem()?.to_string_lossy().into_owned();
-    Some(Game { name, pid: facts.pid, evidence: Evidence::OwnersList })
+    signs.extend(steam_game(argv).or_else(|| lutris_game(argv)).map(|name| sign(Kind::Launcher, name)));
+    signs.extend(gamescope_game(argv).map(|name| sign(Kind::GameCompositor, name)));
+    // Under Wine the program is Wine itself, and the first word names the game's file.
+    let windows = wine::program(program.as_deref(), argv);
+    signs.extend(windows.as_deref().and_then(wine::name).map(|name| sign(Kind::Compatibility, name)));
+    let file = windows.as_deref().or_else(|| program.as_deref()?.to_str());
+    signs.extend(file.and_then(libraries::game).map(|name| sign(Kind::GameFolder, name.to_owned())));
+    signs.retain(|sign| !lists.is_no_game(program.as_deref(), &sign.name));
+    signs
 }
 
-/// Reads `.../reaper SteamLaunch AppId=N -- COMMAND`, as Steam on Linux starts every game.
-/// With `Install=1` it runs an installer of the game's runtime, with nothing to see.
-fn steam_game(argv: &[String]) -> Option<(u32, String)> {
-    let [program, mark, rest @ ..] = argv else { return None };
-    if Path::new(program).file_name()? != "reaper" || mark != "SteamLaunch" {
-        return None;
-    }
-    let end = rest.iter().position(|word| word == "--")?;
-    let (options, command) = (&rest[..end], &rest[end + 1..]);
-    if options.iter().any(|option| option == "Install=1") {
-        return None;
-    }
-    let app = options.iter().find_map(|option| option.strip_prefix("AppId=")?.parse().ok())?;
-    let name = command.iter().rev().find_map(|word| folder_of_game(word));
-    Some((app, name.map_or_else(|| format!("Steam {app}"), str::to_owned)))
-}
-
-/// The folder below `steamapps/common`, which Steam names after the game. Its own tools (Proton, the runtimes) lie
-/// there too, and come before the game in a command.
-fn folder_of_game(word: &str) -> Option<&str> {
-    let mut parts = word.split(['/', '\\']);
-    while let Some(part) = parts.next() {
-        if part == "steamapps" && parts.next() == Some("common") {
-            let folder = parts.next().filter(|folder| !folder.is_empty())?;
-            // A folder alone is no program.
-            parts.next()?;
-            let tool = ["Proton", "SteamLinuxRuntime", "Steamworks"];
-            return (!tool.iter().any(|tool| folder.starts_with(tool))).then_some(folder);
-        }
-    }
-    None
+fn stem(program: &Path) -> Option<String> {
+    Some(program.file_stem()?.to_string_lossy().into_owned())
 }
 
 #[cfg(test)]
@@ -129,45 +83,42 @@ mod tests {
         }
     }
 
-    fn steam(words: &str) -> Option<(u32, String)> {
-        let argv: Vec<String> = words.split('|').map(str::to_owned).collect();
-        steam_game(&argv)
+    fn kinds(program: &str, argv: &[&str], lists: &OwnersList) -> Vec<(Kind, String)> {
+        let signs = recognise(&process(program, argv), lists);
+        signs.into_iter().map(|sign| (sign.kind, sign.name)).collect()
     }
 
     #[test]
-    fn a_reaper_is_named_after_its_games_folder() {
-        let proton = "/home/o/.steam/ubuntu12_32/reaper|SteamLaunch|AppId=1245620|--|/home/o/steamapps/common/\
-            SteamLinuxRuntime_sniper/_v2-entry-point|--|/home/o/steamapps/common/Proton 9.0/proton|run|\
-            /home/o/steamapps/common/ELDEN RING/Game/eldenring.exe";
-        assert_eq!(steam(proton), Some((1_245_620, "ELDEN RING".into())));
-        let windows =
-            "/s/reaper|SteamLaunch|AppId=5|--|wine|Z:\\g\\steamapps\\common\\Half-Life\\hl.exe|-full";
-        assert_eq!(steam(windows), Some((5, "Half-Life".into())));
-        assert_eq!(steam("/s/reaper|SteamLaunch|AppId=5|--|/opt/x"), Some((5, "Steam 5".into())));
+    fn a_windows_game_from_a_library_shows_two_signs_and_a_bare_installer_one() {
+        let none = OwnersList::default();
+        let preloader = "/usr/lib/wine/wine64-preloader";
+        let game = "Z:\\home\\o\\Games\\Heroic\\Celeste\\Celeste.exe";
+        assert_eq!(
+            kinds(preloader, &[game], &none),
+            [(Kind::Compatibility, "Celeste".into()), (Kind::GameFolder, "Celeste".into())]
+        );
+        let setup = "Z:\\home\\o\\Downloads\\setup.exe";
+        assert_eq!(kinds(preloader, &[setup], &none), [(Kind::Compatibility, "setup".into())]);
+        assert_eq!(kinds(preloader, &["C:\\windows\\system32\\explorer.exe", "/desktop"], &none), []);
     }
 
     #[test]
-    fn what_only_looks_like_a_reaper_is_none() {
-        for words in [
-            "/s/reaper|SteamLaunch|Install=1|AppId=5|--|/g/steamapps/common/X/x",
-            "/s/reaper|SteamLaunch|AppId=5|Install=1|--|/g/steamapps/common/X/x",
-            "/bin/grep|SteamLaunch|AppId=5|--|x",
-            "/bin/bash|-c|/s/reaper SteamLaunch AppId=5 -- x",
-            "/s/reaper|--config|SteamLaunch|AppId=5",
-            "/s/reaper|SteamLaunch|AppId=many|--|x",
-            "/s/reaper",
-        ] {
-            assert_eq!(steam(words), None, "{words}");
-        }
+    fn what_the_owner_calls_no_game_is_none_by_file_or_by_name() {
+        let reaper =
+            ["/s/reaper", "SteamLaunch", "AppId=431960", "--", "/g/steamapps/common/wallpaper_engine/w.exe"];
+        let sees = |no_games: &[&str]| kinds("/s/reaper", &reaper, &OwnersList::new([""; 0], no_games));
+        assert_eq!(sees(&[]), [(Kind::Launcher, "wallpaper_engine".into())]);
+        assert_eq!(sees(&["wallpaper_engine"]), []);
+        assert_eq!(sees(&["reaper"]), []);
+        assert_eq!(sees(&["wallpaper"]).len(), 1);
     }
 
     #[test]
     fn the_owners_list_fits_exactly_or_not_at_all() {
-        let list = OwnersList::new(["factorio", "/opt/games/doom", " ", "run.py"]);
-        let is =
-            |program: &str, argv: &[&str]| recognise(&process(program, argv), &list).map(|game| game.name);
-        assert_eq!(is("/usr/games/factorio", &[]), Some("factorio".into()));
-        assert_eq!(is("/opt/games/doom", &[]), Some("doom".into()));
+        let list = OwnersList::new(["factorio", "/opt/games/doom", " ", "run.py"], [""; 0]);
+        let is = |program: &str, argv: &[&str]| kinds(program, argv, &list);
+        assert_eq!(is("/usr/games/factorio", &[]), [(Kind::OwnersList, "factorio".into())]);
+        assert_eq!(is("/opt/games/doom", &[]), [(Kind::OwnersList, "doom".into())]);
         for (program, argv) in [
             ("/usr/games/factorio-helper", &[][..]),
             ("/usr/bin/xfactorio", &[]),
@@ -176,14 +127,14 @@ mod tests {
             ("/usr/bin/bash", &["factorio"]),
             ("/usr/bin/python3", &["python3", "run.py"]),
         ] {
-            assert_eq!(is(program, argv), None, "{program} {argv:?}");
+            assert_eq!(is(program, argv), [], "{program} {argv:?}");
         }
     }
 
     #[test]
     fn a_zombie_does_not_play() {
-        let list = OwnersList::new(["factorio"]);
+        let list = OwnersList::new(["factorio"], [""; 0]);
         let zombie = Facts { zombie: true, ..process("/usr/games/factorio", &[]) };
-        assert_eq!(recognise(&zombie, &list), None);
+        assert_eq!(recognise(&zombie, &list), []);
     }
 }

@@ -1,8 +1,11 @@
 //! English.
 
-use wakati_agent::{Activity, BrokerRefusal, Fault, Hardware, Refused, Rest, SettingProblem, WorkerRefusal};
+use wakati_agent::{
+    Activity, BrokerRefusal, Fault, Hardware, Kind, LocalTime, Refused, Rest, SettingProblem, Weekday,
+    WorkerRefusal,
+};
 
-use crate::{clock, memory};
+use crate::{clock, list, memory};
 
 pub(crate) fn jobs(jobs: u32) -> String {
     match jobs {
@@ -18,7 +21,7 @@ pub(crate) fn activity(activity: &Activity) -> String {
         Activity::Unreachable { .. } => "Cannot reach the broker".into(),
         Activity::Off => "Off".into(),
         Activity::Resting(rest) => resting(rest),
-        Activity::Yielding(Rest::Game { name }) => format!("Handing the machine to {name}"),
+        Activity::Yielding(Rest::Game { name, .. }) => format!("Handing the machine to {name}"),
         Activity::Yielding(Rest::WorkerEnded) => resting(&Rest::WorkerEnded),
         Activity::Yielding(_) => "Handing the machine back".into(),
     }
@@ -27,12 +30,21 @@ pub(crate) fn activity(activity: &Activity) -> String {
 fn resting(rest: &Rest) -> String {
     match rest {
         Rest::Quitting => "Ending".into(),
-        Rest::Game { name } => format!("Resting - {name} is running"),
+        Rest::Game { name, .. } => format!("Resting - {name} is running"),
+        Rest::Sleeping => "Resting - the machine goes to sleep".into(),
         Rest::Paused { until: Some(until) } => format!("Paused until {}", clock(*until)),
         Rest::Paused { until: None } => "Paused until you resume".into(),
         Rest::Starting => "Starting".into(),
         Rest::QuietAfterGame { name, .. } => format!("Resting - {name} has just ended"),
+        Rest::Film { name } => format!("Resting - {name} shows a film"),
+        Rest::GpuBusy => "Resting - another program keeps the GPU busy".into(),
+        Rest::GpuMemory => "Resting - another program needs the GPU's memory".into(),
+        Rest::TooHot { .. } => "Resting - the GPU is too hot".into(),
+        Rest::OnBattery => "Resting - on battery".into(),
+        Rest::Closed { .. } => "Resting - outside your hours".into(),
+        Rest::Present { .. } => "Resting - you are here".into(),
         Rest::Fault(_) => "Not serving - something needs you".into(),
+        Rest::NoRoom { .. } => "Resting - the model does not fit right now".into(),
         Rest::NoModel => "Not serving - no model".into(),
         Rest::NotJoined => "Not serving - no broker joined".into(),
         Rest::BrokerRefused(_) => "Not serving - the broker refused this machine".into(),
@@ -60,17 +72,67 @@ pub(crate) fn reason(activity: &Activity) -> String {
 
 fn rest_reason(rest: &Rest) -> String {
     match rest {
-        Rest::Game { .. } => "Serving returns by itself when the game has ended.".into(),
+        Rest::Game { because, .. } => {
+            format!("Serving returns by itself when it has ended. Seen: {}.", list(because, sign))
+        }
+        Rest::Film { .. } => "Serving returns by itself when it has ended.".into(),
+        Rest::GpuBusy => "Serving returns when the GPU has been calm for 90 s.".into(),
+        Rest::GpuMemory => "Serving returns when enough of it has been free for 90 s.".into(),
+        Rest::TooHot { limit } => {
+            format!("Your limit is {} °C. Serving returns when it has cooled down.", limit.0)
+        }
+        Rest::OnBattery => "Serving returns when the machine is plugged in.".into(),
+        Rest::Closed { opens: Some(opens) } => {
+            format!("Serving opens on {} at {}.", day(*opens), clock(*opens))
+        }
+        Rest::Closed { opens: None } => "Your calendar opens no window in the next two weeks.".into(),
+        Rest::Present { minutes } => {
+            format!("Serving returns when nobody has touched the machine for {minutes} min.")
+        }
         Rest::QuietAfterGame { seconds, .. } => {
             format!("Serving returns when no game has run for {seconds} s.")
         }
         Rest::Fault(told) => fault(told),
+        Rest::NoRoom { needed_mebibytes, free_mebibytes } => {
+            format!(
+                "It needs {} of memory, and {} is free. It is tried again by itself.",
+                memory(*needed_mebibytes),
+                memory(*free_mebibytes)
+            )
+        }
         Rest::NoModel => "Import a GGUF file with wakati-node import, then restart.".into(),
         Rest::NotJoined => "Join a broker with wakati-node join and an invite, then restart.".into(),
         Rest::BrokerRefused(refusal) => broker_refusal(*refusal).into(),
         Rest::NoGpu => "To serve on the processor, set on_processor to true in the settings.".into(),
         Rest::Connecting => "The model is loaded as soon as the broker answers.".into(),
-        Rest::Quitting | Rest::Paused { .. } | Rest::Starting | Rest::WorkerEnded => String::new(),
+        Rest::Quitting | Rest::Sleeping | Rest::Paused { .. } | Rest::Starting | Rest::WorkerEnded => {
+            String::new()
+        }
+    }
+}
+
+fn sign(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Launcher => "a launcher started it",
+        Kind::OwnersList => "it is on your list",
+        Kind::GameMode => "it told the system that it is a game",
+        Kind::GameCompositor => "it runs in a compositor for games",
+        Kind::GameFolder => "it lies in a game library",
+        Kind::Compatibility => "it runs under Wine or Proton",
+        Kind::FullScreen => "it covers the screen",
+        Kind::Film => "it shows a film",
+    }
+}
+
+fn day(time: LocalTime) -> &'static str {
+    match time.weekday() {
+        Weekday::Monday => "Monday",
+        Weekday::Tuesday => "Tuesday",
+        Weekday::Wednesday => "Wednesday",
+        Weekday::Thursday => "Thursday",
+        Weekday::Friday => "Friday",
+        Weekday::Saturday => "Saturday",
+        Weekday::Sunday => "Sunday",
     }
 }
 
@@ -149,6 +211,7 @@ pub(crate) fn refused(refused: &Refused) -> String {
     match refused {
         Refused::GameRunning { name } => format!("Not while {name} is running."),
         Refused::NotPaused => "There is nothing to resume.".into(),
+        Refused::NothingToOverride => "Nothing is in the way that you could override.".into(),
         Refused::Quitting => "Wakati is ending.".into(),
     }
 }

@@ -8,7 +8,7 @@
 mod english;
 mod swahili;
 
-use wakati_agent::{Activity, Fault, LocalTime, Refused, Status};
+use wakati_agent::{Activity, Fault, Kind, LocalTime, Refused, Status};
 
 /// A language that is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,6 +95,11 @@ impl Language {
 /// "15:40".
 fn clock(time: LocalTime) -> String {
     format!("{:02}:{:02}", time.hour(), time.minute())
+}
+
+/// "a, b".
+fn list(kinds: &[Kind], word: fn(Kind) -> &'static str) -> String {
+    kinds.iter().map(|kind| word(*kind)).collect::<Vec<_>>().join(", ")
 }
 
 /// "4.2 GiB", or "900 MiB" where that is less than one.

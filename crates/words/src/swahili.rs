@@ -1,8 +1,11 @@
 //! Kiswahili.
 
-use wakati_agent::{Activity, BrokerRefusal, Fault, Hardware, Refused, Rest, SettingProblem, WorkerRefusal};
+use wakati_agent::{
+    Activity, BrokerRefusal, Fault, Hardware, Kind, LocalTime, Refused, Rest, SettingProblem, Weekday,
+    WorkerRefusal,
+};
 
-use crate::{clock, memory};
+use crate::{clock, list, memory};
 
 pub(crate) fn jobs(jobs: u32) -> String {
     format!("kazi {jobs}")
@@ -15,7 +18,7 @@ pub(crate) fn activity(activity: &Activity) -> String {
         Activity::Unreachable { .. } => "Dalali hapatikani".into(),
         Activity::Off => "Imezimwa".into(),
         Activity::Resting(rest) => resting(rest),
-        Activity::Yielding(Rest::Game { name }) => format!("Inaikabidhi {name} kompyuta"),
+        Activity::Yielding(Rest::Game { name, .. }) => format!("Inaikabidhi {name} kompyuta"),
         Activity::Yielding(Rest::WorkerEnded) => resting(&Rest::WorkerEnded),
         Activity::Yielding(_) => "Inarudisha kompyuta".into(),
     }
@@ -24,12 +27,21 @@ pub(crate) fn activity(activity: &Activity) -> String {
 fn resting(rest: &Rest) -> String {
     match rest {
         Rest::Quitting => "Inafunga".into(),
-        Rest::Game { name } => format!("Inapumzika - {name} inaendelea"),
+        Rest::Game { name, .. } => format!("Inapumzika - {name} inaendelea"),
+        Rest::Sleeping => "Inapumzika - kompyuta inalala".into(),
         Rest::Paused { until: Some(until) } => format!("Imesitishwa hadi {}", clock(*until)),
         Rest::Paused { until: None } => "Imesitishwa hadi uendelee".into(),
         Rest::Starting => "Inaanza".into(),
         Rest::QuietAfterGame { name, .. } => format!("Inapumzika - {name} imeisha sasa hivi"),
+        Rest::Film { name } => format!("Inapumzika - {name} inaonyesha filamu"),
+        Rest::GpuBusy => "Inapumzika - programu nyingine inatumia GPU".into(),
+        Rest::GpuMemory => "Inapumzika - programu nyingine inahitaji kumbukumbu ya GPU".into(),
+        Rest::TooHot { .. } => "Inapumzika - GPU ina joto kupita kiasi".into(),
+        Rest::OnBattery => "Inapumzika - inatumia betri".into(),
+        Rest::Closed { .. } => "Inapumzika - nje ya saa zako".into(),
+        Rest::Present { .. } => "Inapumzika - upo kwenye kompyuta".into(),
         Rest::Fault(_) => "Haihudumii - kuna jambo linalokuhitaji".into(),
+        Rest::NoRoom { .. } => "Inapumzika - modeli haitoshei kwa sasa".into(),
         Rest::NoModel => "Haihudumii - hakuna modeli".into(),
         Rest::NotJoined => "Haihudumii - haijajiunga na dalali".into(),
         Rest::BrokerRefused(_) => "Haihudumii - dalali ameikataa kompyuta hii".into(),
@@ -57,17 +69,65 @@ pub(crate) fn reason(activity: &Activity) -> String {
 
 fn rest_reason(rest: &Rest) -> String {
     match rest {
-        Rest::Game { .. } => "Huduma itarudi yenyewe mchezo utakapoisha.".into(),
+        Rest::Game { because, .. } => {
+            format!("Huduma itarudi yenyewe utakapoisha. Imeonekana: {}.", list(because, sign))
+        }
+        Rest::Film { .. } => "Huduma itarudi yenyewe itakapoisha.".into(),
+        Rest::GpuBusy => "Huduma itarudi GPU ikitulia kwa sekunde 90.".into(),
+        Rest::GpuMemory => "Huduma itarudi kumbukumbu ya kutosha ikiwa wazi kwa sekunde 90.".into(),
+        Rest::TooHot { limit } => format!("Kikomo chako ni {} °C. Huduma itarudi ikipoa.", limit.0),
+        Rest::OnBattery => "Huduma itarudi kompyuta ikichomekwa umeme.".into(),
+        Rest::Closed { opens: Some(opens) } => {
+            format!("Huduma itafunguka {} saa {}.", day(*opens), clock(*opens))
+        }
+        Rest::Closed { opens: None } => "Kalenda yako haina muda wa huduma katika wiki mbili zijazo.".into(),
+        Rest::Present { minutes } => {
+            format!("Huduma itarudi kompyuta isipoguswa kwa dakika {minutes}.")
+        }
         Rest::QuietAfterGame { seconds, .. } => {
             format!("Huduma itarudi baada ya sekunde {seconds} bila mchezo.")
         }
         Rest::Fault(told) => fault(told),
+        Rest::NoRoom { needed_mebibytes, free_mebibytes } => {
+            format!(
+                "Inahitaji {} za kumbukumbu, na {} ziko wazi. Itajaribiwa tena yenyewe.",
+                memory(*needed_mebibytes),
+                memory(*free_mebibytes)
+            )
+        }
         Rest::NoModel => "Ingiza faili la GGUF kwa wakati-node import, kisha anzisha upya.".into(),
         Rest::NotJoined => "Jiunge na dalali kwa wakati-node join na mwaliko, kisha anzisha upya.".into(),
         Rest::BrokerRefused(refusal) => broker_refusal(*refusal).into(),
         Rest::NoGpu => "Ili kutumia prosesa, weka on_processor kuwa true kwenye mipangilio.".into(),
         Rest::Connecting => "Modeli itapakiwa mara dalali atakapojibu.".into(),
-        Rest::Quitting | Rest::Paused { .. } | Rest::Starting | Rest::WorkerEnded => String::new(),
+        Rest::Quitting | Rest::Sleeping | Rest::Paused { .. } | Rest::Starting | Rest::WorkerEnded => {
+            String::new()
+        }
+    }
+}
+
+fn sign(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Launcher => "umeanzishwa na kizinduzi",
+        Kind::OwnersList => "upo kwenye orodha yako",
+        Kind::GameMode => "umeuambia mfumo kuwa ni mchezo",
+        Kind::GameCompositor => "unaendeshwa na programu ya kuonyesha michezo",
+        Kind::GameFolder => "upo kwenye maktaba ya michezo",
+        Kind::Compatibility => "unaendeshwa na Wine au Proton",
+        Kind::FullScreen => "umejaza skrini",
+        Kind::Film => "inaonyesha filamu",
+    }
+}
+
+fn day(time: LocalTime) -> &'static str {
+    match time.weekday() {
+        Weekday::Monday => "Jumatatu",
+        Weekday::Tuesday => "Jumanne",
+        Weekday::Wednesday => "Jumatano",
+        Weekday::Thursday => "Alhamisi",
+        Weekday::Friday => "Ijumaa",
+        Weekday::Saturday => "Jumamosi",
+        Weekday::Sunday => "Jumapili",
     }
 }
 
@@ -146,6 +206,7 @@ pub(crate) fn refused(refused: &Refused) -> String {
     match refused {
         Refused::GameRunning { name } => format!("Si wakati {name} inaendelea."),
         Refused::NotPaused => "Hakuna cha kuendeleza.".into(),
+        Refused::NothingToOverride => "Hakuna kizuizi unachoweza kukipuuza.".into(),
         Refused::Quitting => "Wakati inafunga.".into(),
     }
 }

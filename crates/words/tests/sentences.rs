@@ -1,9 +1,10 @@
 //! Every sentence, in every language.
 
 use wakati_agent::{
-    Activity, BrokerRefusal, Fault, Hardware, LocalTime, Refused, Rest, SettingProblem, Status, WorkerRefusal,
+    Activity, BrokerRefusal, Fault, Hardware, Kind, LocalTime, Refused, Rest, SettingProblem, Status,
+    WorkerRefusal,
 };
-use wakati_protocol::units::Percent;
+use wakati_protocol::units::{Celsius, Percent};
 use wakati_words::Language;
 
 fn faults() -> Vec<Fault> {
@@ -37,6 +38,19 @@ fn faults() -> Vec<Fault> {
     faults
 }
 
+fn kinds() -> [Kind; 8] {
+    [
+        Kind::Launcher,
+        Kind::OwnersList,
+        Kind::GameMode,
+        Kind::GameCompositor,
+        Kind::GameFolder,
+        Kind::Compatibility,
+        Kind::FullScreen,
+        Kind::Film,
+    ]
+}
+
 fn rests() -> Vec<Rest> {
     let name = String::from("Elden Ring");
     let refusals = [
@@ -52,17 +66,30 @@ fn rests() -> Vec<Rest> {
     ];
     let mut rests = vec![
         Rest::Quitting,
-        Rest::Game { name: name.clone() },
+        Rest::Sleeping,
+        Rest::Film { name: name.clone() },
+        Rest::GpuBusy,
+        Rest::GpuMemory,
+        Rest::TooHot { limit: Celsius(83) },
+        Rest::OnBattery,
+        Rest::Closed { opens: None },
+        Rest::Present { minutes: 15 },
         Rest::Paused { until: Some(LocalTime::constant(2026, 7, 1, 15, 5, 0, 0)) },
         Rest::Paused { until: None },
         Rest::Starting,
         Rest::QuietAfterGame { name, seconds: 30 },
         Rest::NoModel,
+        Rest::NoRoom { needed_mebibytes: 4403, free_mebibytes: 900 },
         Rest::NotJoined,
         Rest::Connecting,
         Rest::NoGpu,
         Rest::WorkerEnded,
     ];
+    rests.extend(kinds().map(|kind| Rest::Game { name: "Elden Ring".into(), because: vec![kind] }));
+    // Every day of one week.
+    rests.extend(
+        (1..8).map(|day| Rest::Closed { opens: Some(LocalTime::constant(2026, 6, day, 22, 0, 0, 0)) }),
+    );
     rests.extend(refusals.map(Rest::BrokerRefused));
     rests.extend(faults().into_iter().map(Rest::Fault));
     rests
@@ -88,8 +115,13 @@ fn status(activity: Activity) -> Status {
     Status { activity, jobs: 0, loaded: None, faults, resume_refused: None, pause_refused: None }
 }
 
-fn refusals() -> [Refused; 3] {
-    [Refused::GameRunning { name: "Elden Ring".into() }, Refused::NotPaused, Refused::Quitting]
+fn refusals() -> [Refused; 4] {
+    [
+        Refused::GameRunning { name: "Elden Ring".into() },
+        Refused::NotPaused,
+        Refused::NothingToOverride,
+        Refused::Quitting,
+    ]
 }
 
 /// Every sentence of a language, in the same order for each.
@@ -134,8 +166,18 @@ fn the_sentences_read_as_designed() {
     let warming = Activity::Warming { model: "SmolLM2 135M".into(), hardware: Hardware::Processor };
     assert_eq!(english(warming.clone(), 0, Some(Percent(40))), "Loading SmolLM2 135M - 40%");
     assert_eq!(Language::English.reason(&status(warming)), "No supported GPU, serving on the processor.");
-    let game = Activity::Resting(Rest::Game { name: "Elden Ring".into() });
-    assert_eq!(english(game, 0, None), "Resting - Elden Ring is running");
+    let because = vec![Kind::GameFolder, Kind::FullScreen];
+    let game = Activity::Resting(Rest::Game { name: "Elden Ring".into(), because });
+    assert_eq!(english(game.clone(), 0, None), "Resting - Elden Ring is running");
+    assert_eq!(
+        Language::English.reason(&status(game)),
+        "Serving returns by itself when it has ended. Seen: it lies in a game library, it covers the screen."
+    );
+    let closed = Rest::Closed { opens: Some(LocalTime::constant(2026, 6, 1, 22, 0, 0, 0)) };
+    assert_eq!(
+        Language::English.reason(&status(Activity::Resting(closed))),
+        "Serving opens on Monday at 22:00."
+    );
     let paused = Rest::Paused { until: Some(LocalTime::constant(2026, 7, 1, 15, 5, 0, 0)) };
     assert_eq!(english(Activity::Resting(paused), 0, None), "Paused until 15:05");
 }

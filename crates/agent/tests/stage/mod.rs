@@ -8,10 +8,13 @@
 
 use std::time::Duration;
 
+use jiff::Zoned;
+use jiff::tz::TimeZone;
 use wakati_agent::{
-    Agent, BrokerRefusal, Effect, Game, GameEvidence, Gpu, Link, LocalTime, Memory, Model, Moment,
-    Observation, Pause, Processes, Refused, Rules, Want, WorkerRefusal, WorkerSeen,
+    Agent, BrokerRefusal, Effect, Gpu, GpuUse, Kind, Link, LocalTime, Memory, Model, Moment, Observation,
+    Pause, Power, Refused, Rules, Seen, Sense, Sign, Sleep, Want, WorkerRefusal, WorkerSeen,
 };
+use wakati_protocol::units::{Celsius, MiB, Percent};
 
 pub struct Stage {
     pub agent: Agent,
@@ -25,6 +28,13 @@ impl Stage {
         let rules = Rules { on_processor: true, ..Rules::default() };
         let mut stage = Self { agent: Agent::new(rules), now: Moment(1000) };
         stage.play("0s model / 0s broker / 0s no gpu");
+        stage
+    }
+
+    /// A machine without a GPU whose owner has these rules, serving.
+    pub fn serving_by(rules: Rules) -> Self {
+        let mut stage = Self { agent: Agent::new(Rules { on_processor: true, ..rules }), now: Moment(1000) };
+        stage.play("0s model / 0s broker / 0s no gpu / 0s quiet / 3s ready");
         stage
     }
 
@@ -72,11 +82,11 @@ impl Stage {
         let wish = match what {
             "" => return None,
             "pause" => Want::Pause(Pause::UntilResumed),
-            "pause 10m" => Want::Pause(Pause::For {
-                length: Duration::from_secs(600),
-                until: LocalTime::constant(2026, 7, 1, 21, 30, 0, 0),
-            }),
+            "pause 10m" => {
+                Want::Pause(Pause::For { length: Duration::from_secs(600), until: clock("2026-07-01T21:30") })
+            }
             "resume" => Want::Resume,
+            "serve anyway" => Want::ServeAnyway,
             "quit" => Want::Quit,
             seen => {
                 self.agent.see(self.now, observation(seen));
@@ -90,14 +100,43 @@ impl Stage {
 pub fn observation(what: &str) -> Observation {
     let refusal = WorkerRefusal::DoesNotFit { needed_mebibytes: 9000, free_mebibytes: 4000 };
     match what {
-        "game" => Observation::Processes(Processes::Read(Some(game("Elden Ring")))),
-        "other game" => Observation::Processes(Processes::Read(Some(game("Doom")))),
-        "quiet" => Observation::Processes(Processes::Read(None)),
-        "blind" => Observation::Processes(Processes::Unreadable),
+        "game" => processes(&[(Kind::OwnersList, "Elden Ring", 4242)]),
+        "other game" => processes(&[(Kind::OwnersList, "Doom", 4343)]),
+        "quiet" => processes(&[]),
+        "blind" => Observation::Signs(Sense::Processes, Seen::Unreadable),
+        "game folder" => processes(&[(Kind::GameFolder, "Doom", 4343)]),
+        "wine" => processes(&[(Kind::Compatibility, "setup", 77)]),
+        "wine game folder" => {
+            processes(&[(Kind::GameFolder, "Doom", 4343), (Kind::Compatibility, "Doom", 4343)])
+        }
+        "full screen" => screen(&[(Kind::FullScreen, "Doom", 4343)]),
+        "browser full screen" => screen(&[(Kind::FullScreen, "firefox", 99)]),
+        "film" => screen(&[(Kind::Film, "mpv", 55)]),
+        "desktop" => screen(&[]),
+        "game mode" => flag(true),
+        "stale game mode" => flag(false),
+        "no game mode" => Observation::Signs(Sense::GameMode, Seen::Signs(Vec::new())),
+        "game mode blind" => Observation::Signs(Sense::GameMode, Seen::Unreadable),
+        "others busy" => gpu_use(GpuUse { others: Some(Percent(51)), ..GpuUse::default() }),
+        "others between" => gpu_use(GpuUse { others: Some(Percent(40)), ..GpuUse::default() }),
+        "others calm" => gpu_use(GpuUse { others: Some(Percent(3)), ..GpuUse::default() }),
+        "vram short" => gpu_use(GpuUse { free: Some(MiB(500)), ..GpuUse::default() }),
+        "vram free" => gpu_use(GpuUse { free: Some(MiB(6000)), ..GpuUse::default() }),
+        "hot" => gpu_use(GpuUse { temperature: Some(Celsius(83)), ..GpuUse::default() }),
+        "warm" => gpu_use(GpuUse { temperature: Some(Celsius(80)), ..GpuUse::default() }),
+        "cool" => gpu_use(GpuUse { temperature: Some(Celsius(73)), ..GpuUse::default() }),
+        "battery" => Observation::Power(Power::Battery),
+        "mains" => Observation::Power(Power::Mains),
+        "half past nine" => Observation::Clock(clock("2026-07-01T21:30")),
+        "going to sleep" => Observation::Sleep(Sleep::About),
+        "awake" => Observation::Sleep(Sleep::Awake),
+        "touched" => Observation::Untouched(Duration::ZERO),
+        "untouched 4m" => Observation::Untouched(Duration::from_secs(240)),
         "gpu" => Observation::Gpu(Gpu::Present),
         "no gpu" => Observation::Gpu(Gpu::Absent),
         "gpu silent" => Observation::Gpu(Gpu::Unreadable),
         "loading" => Observation::Worker(WorkerSeen::Loading { bytes: 40, of_bytes: 100 }),
+        "more loaded" => Observation::Worker(WorkerSeen::Loading { bytes: 60, of_bytes: 100 }),
         "ready" => Observation::Worker(WorkerSeen::Ready),
         "too large" => Observation::Worker(WorkerSeen::Refused(refusal)),
         "no worker" => Observation::Worker(WorkerSeen::NotStarted),
@@ -115,8 +154,36 @@ pub fn observation(what: &str) -> Observation {
     }
 }
 
-fn game(name: &str) -> Game {
-    Game { name: name.into(), pid: 4242, evidence: GameEvidence::OwnersList }
+fn processes(signs: &[(Kind, &str, u32)]) -> Observation {
+    Observation::Signs(Sense::Processes, seen(signs))
+}
+
+fn screen(signs: &[(Kind, &str, u32)]) -> Observation {
+    Observation::Signs(Sense::Screen, seen(signs))
+}
+
+fn seen(signs: &[(Kind, &str, u32)]) -> Seen {
+    let sign = |(kind, name, pid): &(Kind, &str, u32)| Sign {
+        kind: *kind,
+        name: (*name).into(),
+        pid: *pid,
+        lives: true,
+    };
+    Seen::Signs(signs.iter().map(sign).collect())
+}
+
+fn flag(lives: bool) -> Observation {
+    let sign = Sign { kind: Kind::GameMode, name: "Hades".into(), pid: 66, lives };
+    Observation::Signs(Sense::GameMode, Seen::Signs(vec![sign]))
+}
+
+fn gpu_use(seen: GpuUse) -> Observation {
+    Observation::GpuUse(seen)
+}
+
+/// A local time, in a zone without summer.
+pub fn clock(local: &str) -> Zoned {
+    local.parse::<LocalTime>().unwrap().to_zoned(TimeZone::UTC).unwrap()
 }
 
 fn length(wait: &str) -> Duration {

@@ -9,7 +9,7 @@ use wakati_protocol::units::MiB;
 
 use super::{Check, Loop};
 use crate::journal::Record;
-use crate::look::{Attention, Wanted};
+use crate::look::{Attention, MaySleep, Wanted};
 use crate::stopwatch::Stopwatch;
 
 /// After this long the agent is told that memory is still held.
@@ -40,8 +40,8 @@ impl Loop {
 
     fn hand_back(&mut self, reason: YieldReason) {
         let count = self.station.hand_back(reason, &self.inputs.journal);
-        let Activity::Yielding(Rest::Game { name }) = self.agent.status().activity else { return };
-        if let Some((sign, at)) = self.first_sign {
+        let Activity::Yielding(Rest::Game { name, .. }) = self.agent.status().activity else { return };
+        if let Some((sign, at)) = self.sign {
             self.stopwatch = Some(Stopwatch::stopped(name, sign, at, count));
         }
     }
@@ -120,7 +120,15 @@ impl Loop {
         // Plain data that always has a JSON form.
         let status = serde_json::to_string(&activity).unwrap_or_default();
         self.inputs.journal.write(Record::Entered { shape: activity.shape(), status });
-        self.outputs.eyes.want(Wanted { attention: Attention::of(&activity), worker: self.worker });
+        let sleep = match &activity {
+            Activity::Resting(_) | Activity::Off => MaySleep::Yes,
+            Activity::Warming { .. }
+            | Activity::Serving { .. }
+            | Activity::Unreachable { .. }
+            | Activity::Yielding(_) => MaySleep::NotYet,
+        };
+        let worker = self.worker;
+        self.outputs.eyes.want(Wanted { attention: Attention::of(&activity), worker, sleep });
         self.logged = Some(activity);
     }
 }

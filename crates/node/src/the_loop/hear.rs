@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use jiff::Zoned;
 use tokio::sync::oneshot;
-use wakati_agent::{Fault, Gpu, Link, Observation, Pause, Processes, Want, WorkerSeen};
+use wakati_agent::{Fault, Link, Observation, Pause, Want, WorkerSeen};
 use wakati_engine::WorkerEvent;
 use wakati_protocol::desk::Answer;
 
@@ -11,31 +12,39 @@ use super::Loop;
 use crate::handle::{Wish, local_after};
 use crate::journal::{Outcome, Record};
 use crate::link::LinkEvent;
+use crate::look::Sensed;
 use crate::{clock, faults};
 
 /// How often the log learns that the node lives. After a power cut this much of a day is uncertain at most.
 const ALIVE: Duration = Duration::from_secs(30);
-/// A sense that has not answered for this long knows nothing.
-const SENSE_PATIENCE: Duration = Duration::from_secs(5);
+/// How often the agent is told the owner's clock, so that a jump is noticed soon.
+const CLOCK: Duration = Duration::from_secs(10);
 /// However stuck a worker is, the program ends this long after it was told to.
 const END_PATIENCE: Duration = Duration::from_secs(10);
 
 impl Loop {
-    pub(super) fn looked(&mut self) {
-        let Some(looked) = self.inputs.looks.borrow_and_update().clone() else { return };
-        self.looked_at = looked.at;
-        self.senses_heard = Instant::now();
-        let plays = matches!(looked.processes, Processes::Read(Some(_)));
-        if !plays {
-            self.first_sign = None;
-        } else if self.first_sign.is_none() {
-            self.first_sign = Some((looked.at, clock::now()));
+    pub(super) fn sensed(&mut self, sensed: Sensed) {
+        match sensed {
+            Sensed::Signs { from, seen, at } => {
+                self.heard.signs(from, Instant::now());
+                self.sign = Some((at, clock::now()));
+                self.see(Observation::Signs(from, seen));
+            }
+            Sensed::Gpu { gpu, use_, machine, at } => {
+                self.heard.gpu(Instant::now());
+                self.looked_at = at;
+                self.scene.machine = machine;
+                self.see(Observation::Gpu(gpu));
+                self.see(Observation::GpuUse(use_));
+                self.recheck();
+            }
+            Sensed::Power(power) => self.see(Observation::Power(power)),
+            Sensed::Untouched(untouched) => self.see(Observation::Untouched(untouched)),
+            Sensed::Sleep(sleep) => {
+                self.see(Observation::Clock(Zoned::now()));
+                self.see(Observation::Sleep(sleep));
+            }
         }
-        self.see(Observation::Processes(looked.processes));
-        if let Some(gpu) = looked.gpu {
-            self.see(Observation::Gpu(gpu));
-        }
-        self.scene.machine = looked.machine;
     }
 
     pub(super) fn asked(&mut self, wish: Wish, answer: oneshot::Sender<Answer>) {
@@ -46,6 +55,7 @@ impl Loop {
                 until: local_after(minutes, &self.zone),
             }),
             Wish::Resume => Want::Resume,
+            Wish::ServeAnyway => Want::ServeAnyway,
             Wish::Quit => {
                 self.ending = Some(Instant::now());
                 Want::Quit
@@ -120,11 +130,13 @@ impl Loop {
             self.alive = Instant::now();
             self.inputs.journal.write(Record::Alive);
         }
-        if self.senses_heard.elapsed() > SENSE_PATIENCE {
-            self.senses_heard = Instant::now();
-            tracing::warn!("the senses do not answer");
-            self.see(Observation::Processes(Processes::Unreadable));
-            self.see(Observation::Gpu(Gpu::Unreadable));
+        for silent in self.heard.silent(Instant::now(), &self.agent.status().activity) {
+            tracing::warn!(?silent, "a sense does not answer");
+            self.see(silent);
+        }
+        if self.clock_told.elapsed() >= CLOCK {
+            self.clock_told = Instant::now();
+            self.see(Observation::Clock(Zoned::now()));
         }
         if self.ending.is_some_and(|since| since.elapsed() > END_PATIENCE) {
             tracing::error!("the machine could not be handed back in time");

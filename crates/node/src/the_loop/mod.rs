@@ -2,9 +2,11 @@
 
 mod act;
 mod hear;
+mod silence;
 
 use std::time::{Duration, Instant};
 
+use jiff::Zoned;
 use jiff::tz::TimeZone;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -17,10 +19,11 @@ use wakati_protocol::units::UnixMillis;
 use crate::handle::Request;
 use crate::journal::{Journal, Outcome, Record};
 use crate::link::LinkEvent;
-use crate::look::{Looked, Orders};
+use crate::look::{Orders, Sensed};
 use crate::snapshot::Scene;
 use crate::station::Station;
 use crate::stopwatch::Stopwatch;
+use silence::Heard;
 
 /// How often a snapshot is made when nothing else happens.
 const SECOND: Duration = Duration::from_secs(1);
@@ -31,8 +34,8 @@ const RECHECK: Duration = Duration::from_millis(10);
 enum Wake {
     /// The program is told to end.
     Stop,
-    /// A sense has looked.
-    Looked,
+    /// A sense tells something.
+    Sensed(Sensed),
     /// An owner's program wishes something.
     Asked(Request),
     Link(LinkEvent),
@@ -54,7 +57,7 @@ pub struct Inputs {
     pub stop: CancellationToken,
     pub requests: mpsc::Receiver<Request>,
     pub link_events: mpsc::Receiver<LinkEvent>,
-    pub looks: watch::Receiver<Option<Looked>>,
+    pub sensed: mpsc::Receiver<Sensed>,
     pub journal: Journal,
 }
 
@@ -84,12 +87,13 @@ pub struct Loop {
     began: Instant,
     seconds: tokio::time::Interval,
     alive: Instant,
-    /// When the newest look began.
+    clock_told: Instant,
+    /// When the newest look at the GPU began.
     looked_at: Instant,
     /// When the senses were last heard of, or said to be silent.
-    senses_heard: Instant,
-    /// When the game that runs was first seen.
-    first_sign: Option<(Instant, UnixMillis)>,
+    heard: Heard,
+    /// When the newest look for signs of a game began.
+    sign: Option<(Instant, UnixMillis)>,
     stopwatch: Option<Stopwatch>,
     check: Option<Check>,
     /// Where the newest worker runs, or ran.
@@ -125,9 +129,10 @@ impl Loop {
             began: now,
             seconds,
             alive: now,
+            clock_told: now,
             looked_at: now,
-            senses_heard: now,
-            first_sign: None,
+            heard: Heard::new(now),
+            sign: None,
             stopwatch: None,
             check: None,
             hardware: Hardware::Processor,
@@ -167,6 +172,7 @@ impl Loop {
         self.see(Observation::Model(model));
         self.see_link(if joined { Link::Dialling } else { Link::NotJoined });
         self.inputs.journal.write(Record::Alive);
+        self.see(Observation::Clock(Zoned::now()));
         self.act();
         self.show();
     }
@@ -175,10 +181,10 @@ impl Loop {
         let due = self.agent.wake_at().map(|at| self.began + Duration::from_millis(at.0));
         let ending = self.ending.is_some();
         let checking = self.check.is_some();
-        let Inputs { stop, requests, link_events, looks, journal } = &mut self.inputs;
+        let Inputs { stop, requests, link_events, sensed, journal } = &mut self.inputs;
         tokio::select! {
             () = stop.cancelled(), if !ending => Wake::Stop,
-            Ok(()) = looks.changed() => Wake::Looked,
+            Some(sensed) = sensed.recv() => Wake::Sensed(sensed),
             Some(request) = requests.recv() => Wake::Asked(request),
             Some(event) = link_events.recv() => Wake::Link(event),
             event = self.station.worker_event() => Wake::Worker(event),
@@ -198,7 +204,7 @@ impl Loop {
                 // Quitting is refused only while quitting.
                 let _ = self.agent.ask(self.now(), Want::Quit);
             }
-            Wake::Looked => self.looked(),
+            Wake::Sensed(sensed) => self.sensed(sensed),
             Wake::Asked(Request { wish, answer }) => self.asked(wish, answer),
             Wake::Link(event) => self.link(event),
             Wake::Worker(event) => return self.worker(event),

@@ -174,7 +174,7 @@ impl House {
         let worker = worker.parent().unwrap().parent().unwrap().join("examples/fake-worker");
         let settings = format!(
             "[broker]\nurl = \"{url}\"\ninvite = \"an-invite\"\n[model]\nslug = \"tiny\"\ncontext = 512\nslots = 2\n\
-             [serve]\non_processor = true\n[worker]\nprogram = \"{}\"\n{more_settings}",
+             [serve]\non_processor = true\non_battery = true\n[worker]\nprogram = \"{}\"\n{more_settings}",
             worker.display()
         );
         std::fs::write(folder.path().join("settings.toml"), settings).unwrap();

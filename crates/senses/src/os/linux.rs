@@ -53,6 +53,19 @@ fn stat_line(stat: &[u8]) -> Option<(bool, u32, u64)> {
     Some((zombie, fields.get(1)?.parse().ok()?, fields.get(19)?.parse().ok()?))
 }
 
+/// The name of a process that lives; for the owner to read.
+pub(super) fn name(pid: u32) -> Option<String> {
+    let folder = PathBuf::from(format!("/proc/{pid}"));
+    let (zombie, ..) = stat_line(&fs::read(folder.join("stat")).ok()?)?;
+    if zombie {
+        return None;
+    }
+    let windows = crate::wine::program(program(&folder).as_deref(), &argv(&folder));
+    let named = windows.as_deref().and_then(crate::wine::name);
+    let comm = || Some(String::from_utf8_lossy(&fs::read(folder.join("comm")).ok()?).trim().to_owned());
+    named.or_else(comm)
+}
+
 /// The program's path; `None` for the kernel's own threads and for other users' processes.
 fn program(folder: &Path) -> Option<PathBuf> {
     let path = fs::read_link(folder.join("exe")).ok()?.into_os_string().into_vec();

@@ -1,9 +1,20 @@
-//! The process table of the system that this is built for.
+//! The senses of the system that this is built for.
 
+#[cfg(target_os = "linux")]
+mod bus;
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
-pub use linux::SystemTable;
+mod power;
+#[cfg(target_os = "linux")]
+mod x11;
+#[cfg(target_os = "linux")]
+pub use {
+    bus::{Delay, GameMode, SleepWatch},
+    linux::SystemTable,
+    power::supply,
+    x11::Screen,
+};
 
 #[cfg(windows)]
 mod windows;

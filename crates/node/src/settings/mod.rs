@@ -1,11 +1,15 @@
 //! The settings file. A value that cannot be used keeps its default and becomes a [`Problem`] that the owner sees.
 
+mod hours;
+
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use toml_edit::{DocumentMut, Value};
+use wakati_agent::Calendar;
 use wakati_protocol::money::{NanoUsd, Price, Prices};
+use wakati_protocol::units::{Celsius, MiB};
 
 use crate::home::write_private;
 
@@ -21,8 +25,8 @@ pub struct Settings {
     /// `[prices] input`, `output`: what consumers pay, in dollars per million tokens, written as text ("0.05").
     /// Defaults 0.05 and 0.10.
     pub prices: Prices,
-    /// `[serve] on_processor`: serve without a supported GPU, on the processor. Default false.
-    pub on_processor: bool,
+    /// `[serve]`, `[limits]` and `[hours]`: when not to serve.
+    pub serve: ServeSettings,
     /// `[games]`: what the machine is given back to.
     pub games: GameSettings,
     /// `[worker] program`: the worker program; empty for the one installed beside this one. Default empty.
@@ -52,14 +56,38 @@ pub struct ModelSettings {
     pub slots: u32,
 }
 
+/// `[serve]`, `[limits]` and `[hours]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServeSettings {
+    /// `[serve] on_processor`: serve without a supported GPU, on the processor. Default false.
+    pub on_processor: bool,
+    /// `[serve] on_battery`: serve while the machine runs on its battery. Default false.
+    pub on_battery: bool,
+    /// `[serve] beside_films`: serve while a film is shown in full screen. Default true.
+    pub beside_films: bool,
+    /// `[serve] away_minutes`: serve only when nobody has touched the machine for so long, 1 to 1440.
+    /// Default: always.
+    pub away: Option<Duration>,
+    /// `[limits] hottest_celsius`: rest when the GPU is so hot, 50 to 100. Default 83.
+    pub hottest: Celsius,
+    /// `[limits] reserve_mebibytes`: GPU memory that stays free for others, 0 to 65,536. Default 512.
+    pub reserve: MiB,
+    /// `[hours] windows`: when to serve, such as `["mon-fri 22:00-06:00", "sat,sun 00:00-24:00"]`. Default: always.
+    /// `[hours] except`: days with other windows, such as `["2026-12-24", "2026-12-31 10:00-12:00"]`.
+    pub calendar: Calendar,
+}
+
 /// `[games]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GameSettings {
     /// `programs`: names of programs that count as games wherever they come from, such as `["factorio"]`.
     /// Default empty.
     pub programs: Vec<String>,
-    /// `quiet_seconds`: how long after a game has ended serving returns, 0 to 3600. Default 30.
-    pub quiet: Duration,
+    /// `not`: names of programs, or of games as they are shown, that do not count. Default empty.
+    pub not: Vec<String>,
+    /// `quiet_seconds`: how long after a game has ended serving returns, 0 to 3600. Default 30, and 90 after a game
+    /// that was only guessed from two of its traits.
+    pub quiet: Option<Duration>,
     /// `poll_milliseconds`: how often the machine is looked at, 50 to 10,000. Default 250.
     pub poll: Duration,
 }
@@ -71,10 +99,19 @@ impl Default for Settings {
             broker: None,
             model: ModelSettings { slug: None, context: 4096, slots: 1 },
             prices: Prices { input: Price(50_000_000), output: Price(100_000_000) },
-            on_processor: false,
+            serve: ServeSettings {
+                on_processor: false,
+                on_battery: false,
+                beside_films: true,
+                away: None,
+                hottest: Celsius(83),
+                reserve: MiB(512),
+                calendar: Calendar::default(),
+            },
             games: GameSettings {
                 programs: Vec::new(),
-                quiet: Duration::from_secs(30),
+                not: Vec::new(),
+                quiet: None,
                 poll: Duration::from_millis(250),
             },
             worker: None,
@@ -96,13 +133,15 @@ pub enum Problem {
 }
 
 /// Every section and its options; the empty section is the top of the file.
-const OPTIONS: [(&str, &[&str]); 7] = [
+const OPTIONS: [(&str, &[&str]); 9] = [
     ("", &["language"]),
     ("broker", &["url", "invite"]),
     ("model", &["slug", "context", "slots"]),
     ("prices", &["input", "output"]),
-    ("serve", &["on_processor"]),
-    ("games", &["programs", "quiet_seconds", "poll_milliseconds"]),
+    ("serve", &["on_processor", "on_battery", "beside_films", "away_minutes"]),
+    ("limits", &["hottest_celsius", "reserve_mebibytes"]),
+    ("hours", &["windows", "except"]),
+    ("games", &["programs", "not", "quiet_seconds", "poll_milliseconds"]),
     ("worker", &["program"]),
 ];
 
@@ -169,14 +208,13 @@ fn read(document: &DocumentMut) -> (Settings, Vec<Problem>) {
             input: from.price("input").unwrap_or(default.prices.input),
             output: from.price("output").unwrap_or(default.prices.output),
         },
-        on_processor: from
-            .value("serve", "on_processor", |value| value.as_bool())
-            .unwrap_or(default.on_processor),
+        serve: serve(&mut from, default.serve),
         games: GameSettings {
-            programs: from.value("games", "programs", texts).unwrap_or_default(),
+            programs: from.list("games", "programs", |text| Some(text.to_owned())),
+            not: from.list("games", "not", |text| Some(text.to_owned())),
             quiet: from
                 .number("games", "quiet_seconds", 0, 3600)
-                .map_or(default.games.quiet, |seconds| Duration::from_secs(seconds.into())),
+                .map(|seconds| Duration::from_secs(seconds.into())),
             poll: from
                 .number("games", "poll_milliseconds", 50, 10_000)
                 .map_or(default.games.poll, |ms| Duration::from_millis(ms.into())),
@@ -184,6 +222,27 @@ fn read(document: &DocumentMut) -> (Settings, Vec<Problem>) {
         worker: from.text("worker", "program", |_| true).map(PathBuf::from),
     };
     (settings, from.problems)
+}
+
+fn serve(from: &mut Reader<'_>, default: ServeSettings) -> ServeSettings {
+    ServeSettings {
+        on_processor: from.truth("serve", "on_processor").unwrap_or(default.on_processor),
+        on_battery: from.truth("serve", "on_battery").unwrap_or(default.on_battery),
+        beside_films: from.truth("serve", "beside_films").unwrap_or(default.beside_films),
+        away: from
+            .number("serve", "away_minutes", 1, 1440)
+            .map(|minutes| Duration::from_secs(u64::from(minutes) * 60)),
+        hottest: from
+            .number("limits", "hottest_celsius", 50, 100)
+            .map_or(default.hottest, |degrees| Celsius(degrees as i32)),
+        reserve: from
+            .number("limits", "reserve_mebibytes", 0, 65_536)
+            .map_or(default.reserve, |reserve| MiB(reserve.into())),
+        calendar: Calendar {
+            windows: from.list("hours", "windows", hours::window),
+            exceptions: from.list("hours", "except", hours::exception),
+        },
+    }
 }
 
 /// Reads options one by one and collects what cannot be used.
@@ -215,6 +274,21 @@ impl Reader<'_> {
         text.filter(|text| !text.is_empty())
     }
 
+    fn truth(&mut self, section: &str, option: &str) -> Option<bool> {
+        self.value(section, option, |value| value.as_bool())
+    }
+
+    /// Every entry that `read` understands; one that it does not is a problem, and the others hold.
+    fn list<T>(&mut self, section: &str, option: &str, read: impl Fn(&str) -> Option<T>) -> Vec<T> {
+        let entries =
+            self.value(section, option, |value| Some(value.as_array()?.clone())).unwrap_or_default();
+        let read: Vec<_> = entries.iter().map(|entry| entry.as_str().and_then(&read)).collect();
+        if read.iter().any(Option::is_none) {
+            self.problems.push(Problem::BadValue(full_name(section, option)));
+        }
+        read.into_iter().flatten().collect()
+    }
+
     fn number(&mut self, section: &str, option: &str, least: u32, most: u32) -> Option<u32> {
         self.value(section, option, |value| {
             let number = u32::try_from(value.as_integer()?).ok()?;
@@ -239,10 +313,6 @@ impl Reader<'_> {
                 .then_some(Price(dollars.0))
         })
     }
-}
-
-fn texts(value: &Value) -> Option<Vec<String>> {
-    value.as_array()?.iter().map(|text| text.as_str().map(str::to_owned)).collect()
 }
 
 fn unknown_options(document: &DocumentMut) -> Vec<Problem> {
@@ -271,83 +341,4 @@ fn full_name(section: &str, option: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parsed(text: &str) -> (Settings, Vec<Problem>) {
-        read(&text.parse().unwrap())
-    }
-
-    #[test]
-    fn every_option_is_read() {
-        let (settings, problems) = parsed(
-            "language = \"sw\"\n[broker]\nurl = \"http://127.0.0.1:9\"\ninvite = \"abc\"\n\
-             [model]\nslug = \"small\"\ncontext = 1024\nslots = 3\n[prices]\ninput = \"0.07\"\noutput = 0.2\n\
-             [serve]\non_processor = true\n[games]\nprograms = [\"factorio\"]\nquiet_seconds = 5\n\
-             poll_milliseconds = 100\n[worker]\nprogram = \"/opt/worker\"\n",
-        );
-        assert_eq!(problems, []);
-        let expected = Settings {
-            language: "sw".into(),
-            broker: Some(BrokerSettings { url: "http://127.0.0.1:9".into(), invite: "abc".into() }),
-            model: ModelSettings { slug: Some("small".into()), context: 1024, slots: 3 },
-            prices: Prices { input: Price(70_000_000), output: Price(200_000_000) },
-            on_processor: true,
-            games: GameSettings {
-                programs: vec!["factorio".into()],
-                quiet: Duration::from_secs(5),
-                poll: Duration::from_millis(100),
-            },
-            worker: Some("/opt/worker".into()),
-        };
-        assert_eq!(settings, expected);
-    }
-
-    #[test]
-    fn a_bad_value_keeps_its_default_and_is_named() {
-        for (text, name) in [
-            ("language = \"xx\"", "language"),
-            ("[model]\ncontext = 12", "model.context"),
-            ("[model]\nslots = \"two\"", "model.slots"),
-            ("[prices]\ninput = \"-1\"", "prices.input"),
-            ("[prices]\noutput = 1e3", "prices.output"),
-            ("[games]\nprograms = \"factorio\"", "games.programs"),
-            ("[broker]\nurl = \"http://example.com\"", "broker.url"),
-        ] {
-            let (settings, problems) = parsed(text);
-            assert_eq!(settings, Settings::default(), "{text}");
-            assert_eq!(problems, [Problem::BadValue(name.into())], "{text}");
-        }
-    }
-
-    #[test]
-    fn an_unknown_option_is_named() {
-        let (_, problems) = parsed("colour = 1\n[games]\nquiet = 3\n[other]\na = 1\n");
-        let names = ["colour", "games.quiet", "other"].map(|name| Problem::UnknownOption(name.into()));
-        assert_eq!(problems, names);
-    }
-
-    #[test]
-    fn a_file_that_is_no_toml_is_kept_aside() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("settings.toml");
-        std::fs::write(&path, "[[[").unwrap();
-        let (settings, problems) = load(&path, "now");
-        assert_eq!(settings, Settings::default());
-        let [Problem::SetAside(aside)] = &problems[..] else { panic!("{problems:?}") };
-        assert_eq!(std::fs::read(aside).unwrap(), b"[[[");
-        assert!(!path.exists());
-    }
-
-    #[test]
-    fn joining_keeps_the_owners_comments() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("settings.toml");
-        std::fs::write(&path, "# mine\n[games]\nprograms = [\"a\"] # yes\n").unwrap();
-        change(&path, &[("broker", "url", "http://127.0.0.1:9"), ("broker", "invite", "x")]).unwrap();
-        let text = std::fs::read_to_string(&path).unwrap();
-        assert!(text.contains("# mine") && text.contains("# yes"));
-        let (settings, problems) = load(&path, "now");
-        assert_eq!((settings.broker.unwrap().invite.as_str(), problems.len()), ("x", 0));
-    }
-}
+mod tests;
