@@ -80,7 +80,7 @@ impl House {
     /// When it does not come to serve.
     pub async fn add_node(&mut self, choices: &Choices) -> anyhow::Result<()> {
         let (home, invite) = self.prepare_node(choices).await?;
-        let node = Node::start(&home, self.broker.url(), &invite).await?;
+        let node = Node::start(&home, self.broker.url(), &invite, &choices.surroundings).await?;
         self.settle_in(node).await
     }
 

@@ -24,11 +24,20 @@ pub struct Choices {
     pub quiet_seconds: u32,
     pub poll_milliseconds: u32,
     pub slots: u32,
+    /// What its senses find in their environment, such as a private bus or display.
+    pub surroundings: Vec<(&'static str, String)>,
 }
 
 impl Default for Choices {
     fn default() -> Self {
-        Self { prices: ("0.05", "0.10"), games: vec![], quiet_seconds: 2, poll_milliseconds: 250, slots: 1 }
+        Self {
+            prices: ("0.05", "0.10"),
+            games: vec![],
+            quiet_seconds: 2,
+            poll_milliseconds: 250,
+            slots: 1,
+            surroundings: vec![],
+        }
     }
 }
 
@@ -49,7 +58,7 @@ impl Node {
         let games = serde_json::to_string(&choices.games)?;
         let settings = format!(
             "[model]\ncontext = 1024\nslots = {}\n\n[prices]\ninput = \"{}\"\noutput = \"{}\"\n\n\
-             [serve]\non_processor = true\n\n\
+             [serve]\non_processor = true\non_battery = true\n\n\
              [games]\nprograms = {games}\nquiet_seconds = {}\npoll_milliseconds = {}\n",
             choices.slots,
             choices.prices.0,
@@ -66,9 +75,16 @@ impl Node {
     ///
     /// # Errors
     /// When the node refuses to join or cannot be started.
-    pub async fn start(home: &Path, url: &str, invite: &str) -> anyhow::Result<Self> {
+    pub async fn start(
+        home: &Path,
+        url: &str,
+        invite: &str,
+        surroundings: &[(&'static str, String)],
+    ) -> anyhow::Result<Self> {
         program::output(command(home)?.args(["join", url, invite])).await?;
-        let program = Program::start(command(home)?.arg("serve"), &home.join("log"))?;
+        let mut serve = command(home)?;
+        serve.arg("serve").envs(surroundings.iter().map(|(name, value)| (name, value)));
+        let program = Program::start(&mut serve, &home.join("log"))?;
         Ok(Self { home: home.to_path_buf(), shell: "wakati-node", program })
     }
 

@@ -11,7 +11,8 @@ const HEADLESS: &[&str] = &["build-essential", "pkg-config", "curl", "python3-ve
 /// The window.
 const DESKTOP: &[&str] = &["libwebkit2gtk-4.1-dev", "libgtk-3-dev"];
 /// A private display for the window's tests.
-const DISPLAY: &[&str] = &["webkit2gtk-driver", "xvfb", "openbox", "imagemagick", "dbus", "xdotool"];
+const DISPLAY: &[&str] =
+    &["webkit2gtk-driver", "xvfb", "openbox", "imagemagick", "dbus", "xdotool", "gamemode"];
 
 /// How much of the house is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

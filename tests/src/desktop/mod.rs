@@ -1,12 +1,12 @@
 //! A desktop of its own for each test: a screen without a monitor, a window manager, a session bus, and in place of a
 //! panel and a notification server, ends of the bus that the test holds.
 
-mod bus;
+pub mod bus;
 mod joined;
 mod notices;
 mod page;
 mod processes;
-mod screen;
+pub mod screen;
 mod tray;
 
 pub use bus::Bus;

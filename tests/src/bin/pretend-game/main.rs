@@ -3,6 +3,8 @@
 //! It ends when its stdin does if that is a pipe, after `--seconds`, or when it is killed. With `--steam` it starts itself again below a
 //! process that looks like Steam's reaper: `.../reaper SteamLaunch AppId=N -- .../steamapps/common/Pretend Game/game`.
 
+mod window;
+
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -22,6 +24,9 @@ struct Arguments {
     /// End by itself after this long.
     #[arg(long)]
     seconds: Option<u64>,
+    /// Show a window that covers the screen (Linux, on the X server of `DISPLAY`).
+    #[arg(long)]
+    full_screen: bool,
     /// Take this much memory and write to all of it.
     #[arg(long, value_name = "MIB", default_value_t = 0)]
     allocate: usize,
@@ -44,6 +49,7 @@ fn play(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let mut out = io::stdout().lock();
     writeln!(out, "{}", started.as_nanos())?;
     out.flush()?;
+    let _window = arguments.full_screen.then(window::open).transpose()?;
     let memory = vec![1_u8; arguments.allocate << 20];
     std::hint::black_box(&memory);
     let (ended, end) = std::sync::mpsc::channel();
