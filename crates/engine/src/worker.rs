@@ -9,6 +9,7 @@
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
@@ -43,6 +44,9 @@ const INHERITED: [&str; 11] = [
 ];
 /// The longest line of the worker's log that is kept; what follows is another line.
 const LOG_LINE_BYTES: usize = 4096;
+/// A killed process is gone in milliseconds. One that is stuck in a driver goes when the driver lets go of it, and the
+/// program's own end does not wait for that.
+const END_PATIENCE: Duration = Duration::from_secs(3);
 
 /// What a worker is started for.
 #[derive(Debug, Clone)]
@@ -145,12 +149,10 @@ impl Worker {
         let (commands, command_out) = mpsc::channel(COMMANDS);
         let kill = CancellationToken::new();
         let owned =
-            Owned { child, stdin, stdout, commands: command_out, events: event_in, kill: kill.clone() };
-        let log = tokio::spawn(log_lines(stderr, pid));
+            Owned { child, pid, stdin, stdout, commands: command_out, events: event_in, kill: kill.clone() };
+        // The log ends when the process does, and everything that it started.
         let owner = tokio::spawn(async move {
-            owned.run().await;
-            // The log ends when the process does.
-            let _ = log.await;
+            tokio::join!(owned.run(), log_lines(stderr, pid));
         });
         tracing::info!(pid, "worker started");
         Ok((Self { pid, commands, kill, owner }, events))
@@ -175,11 +177,21 @@ impl Worker {
         self.kill.cancel();
     }
 
-    /// Kills the process and waits until it is gone and everything of it is joined.
+    /// Kills the process and waits until it is gone and everything of it is joined; three seconds at most.
     /// Events that nobody has read are lost, so keep reading or drop the receiver.
     pub async fn end(mut self) {
         self.kill.cancel();
-        if let Err(error) = (&mut self.owner).await {
+        let ended = match tokio::time::timeout(END_PATIENCE, &mut self.owner).await {
+            Ok(ended) => ended,
+            Err(_) => {
+                tracing::warn!(pid = self.pid, "the worker does not go and is left behind");
+                self.owner.abort();
+                (&mut self.owner).await
+            }
+        };
+        if let Err(error) = ended
+            && !error.is_cancelled()
+        {
             tracing::error!(%error, "the worker's owner failed");
         }
     }
@@ -215,6 +227,7 @@ fn command(spec: &Spec) -> Command {
 /// Everything of one process, owned by one task.
 struct Owned {
     child: Child,
+    pid: u32,
     stdin: ChildStdin,
     stdout: ChildStdout,
     commands: mpsc::Receiver<to_worker::Body>,
@@ -224,7 +237,7 @@ struct Owned {
 
 impl Owned {
     async fn run(self) {
-        let Self { mut child, stdin, stdout, commands, events, kill } = self;
+        let Self { mut child, pid, stdin, stdout, commands, events, kill } = self;
         let ended = tokio::select! {
             biased;
             () = kill.cancelled() => Exit::Killed,
@@ -235,6 +248,8 @@ impl Owned {
         if let Err(error) = child.start_kill() {
             tracing::debug!(%error, "the worker was gone before it was killed");
         }
+        #[cfg(unix)]
+        kill_group(pid);
         let exit = match (child.wait().await, ended) {
             (_, Exit::Killed) => Exit::Killed,
             (_, said @ (Exit::WrongVersion(_) | Exit::Garbled(_))) => said,
@@ -245,6 +260,16 @@ impl Owned {
         tracing::info!(?exit, "worker gone");
         // Nobody listens any more when the node itself ends.
         let _ = events.send(WorkerEvent::Exited(exit)).await;
+    }
+}
+
+/// Kills whatever the worker has started. Until the worker has been waited for, its id names its group and no other.
+#[cfg(unix)]
+fn kill_group(pid: u32) {
+    if let Some(group) = rustix::process::Pid::from_raw(pid.cast_signed())
+        && let Err(error) = rustix::process::kill_process_group(group, rustix::process::Signal::KILL)
+    {
+        tracing::debug!(%error, "the worker's group was gone before it was killed");
     }
 }
 
@@ -312,80 +337,5 @@ fn in_words(status: ExitStatus) -> String {
 
 #[cfg(test)]
 #[cfg(unix)]
-mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
-    use super::*;
-
-    /// A program that does this instead of a worker's work.
-    fn spec(folder: &Path, script: &str) -> Spec {
-        let program = folder.join("worker");
-        std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
-        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).unwrap();
-        Spec { program, weights: "none".into(), context: 1, slots: 1, hardware: Hardware::Processor }
-    }
-
-    /// One start at a time: a process that is forked while a script is written holds it open, and the system does not
-    /// run a file that is open for writing.
-    static STARTING: std::sync::Mutex<()> = std::sync::Mutex::new(());
-
-    fn start(folder: &Path, script: &str) -> (Worker, mpsc::Receiver<WorkerEvent>) {
-        let _one = STARTING.lock().unwrap();
-        Worker::spawn(&spec(folder, script)).unwrap()
-    }
-
-    async fn last(events: &mut mpsc::Receiver<WorkerEvent>) -> WorkerEvent {
-        let mut last = None;
-        while let Some(event) = events.recv().await {
-            last = Some(event);
-        }
-        last.unwrap()
-    }
-
-    #[tokio::test]
-    async fn a_killed_worker_is_gone_when_it_is_said_to_be() {
-        let folder = tempfile::tempdir().unwrap();
-        let (worker, mut events) = start(folder.path(), "exec sleep 600");
-        let pid = worker.pid();
-        assert!(crate::resident_bytes(pid).is_some());
-        worker.kill();
-        assert_eq!(last(&mut events).await, WorkerEvent::Exited(Exit::Killed));
-        assert_eq!(crate::resident_bytes(pid), None);
-        worker.end().await;
-    }
-
-    #[tokio::test]
-    async fn a_worker_that_ends_by_itself_or_talks_nonsense_is_told_apart() {
-        let folder = tempfile::tempdir().unwrap();
-        let (worker, mut events) = start(folder.path(), "echo oops >&2; exit 3");
-        assert_eq!(last(&mut events).await, WorkerEvent::Exited(Exit::Ended("exit status: 3".into())));
-        worker.end().await;
-        let nonsense =
-            "printf '\\377\\377\\377\\377\\377\\377\\377\\377\\377\\377\\377\\377'; exec sleep 600";
-        let (worker, mut events) = start(folder.path(), nonsense);
-        assert!(matches!(last(&mut events).await, WorkerEvent::Exited(Exit::Garbled(_))));
-        worker.end().await;
-    }
-
-    #[tokio::test]
-    async fn a_worker_inherits_no_secrets() {
-        let folder = tempfile::tempdir().unwrap();
-        let script = format!("env > {}", folder.path().join("env").display());
-        let (worker, mut events) = start(folder.path(), &script);
-        last(&mut events).await;
-        worker.end().await;
-        let inherited = std::fs::read_to_string(folder.path().join("env")).unwrap();
-        // The shell itself adds PWD, SHLVL and _.
-        let known = |name: &str| INHERITED.contains(&name) || ["PWD", "SHLVL", "OLDPWD", "_"].contains(&name);
-        let foreign: Vec<_> =
-            inherited.lines().filter_map(|line| line.split('=').next()).filter(|name| !known(name)).collect();
-        assert_eq!(foreign, Vec::<&str>::new());
-    }
-
-    #[test]
-    fn a_missing_program_is_named() {
-        let spec =
-            Spec { program: "/nowhere/worker".into(), ..spec(tempfile::tempdir().unwrap().path(), "") };
-        assert!(matches!(Worker::spawn(&spec), Err(NotStarted::NoProgram(_))));
-    }
-}
+#[path = "worker_tests.rs"]
+mod tests;
