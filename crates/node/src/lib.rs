@@ -13,6 +13,7 @@
 //! ```
 
 mod clock;
+mod crew;
 pub mod desk;
 mod faults;
 mod handle;

@@ -2,22 +2,22 @@
 //!
 //! It does what the agent decided and says what happened; it decides nothing about whether to serve.
 
-use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::time::Instant;
 
 use tokio::sync::mpsc;
 use wakati_agent::{Hardware, WorkerRefusal, WorkerSeen};
-use wakati_engine::{Exit, Model, NotStarted, Spec, Worker, WorkerEvent};
+use wakati_engine::{Model, NotStarted, Spec, WorkerEvent};
 use wakati_protocol::ids::{BrokerId, JobId};
 use wakati_protocol::job::{End, Finish, Job};
 use wakati_protocol::link::{Bye, ModelOffer, Offer, YieldReason, Yielding, to_broker, to_node};
 use wakati_protocol::money::Prices;
-use wakati_protocol::pipe::{Ready, Refused, RefusedReason, to_worker};
+use wakati_protocol::pipe::{Refused, RefusedReason, to_worker};
 use wakati_protocol::receipt::ReceiptAck;
 use wakati_protocol::units::MiB;
 
 use crate::clock;
+use crate::crew::Crew;
 use crate::journal::{Journal, Record};
 use crate::link::Joined;
 use crate::relay::{self, NotTaken, Over, Relay, Standing};
@@ -38,19 +38,11 @@ struct Session {
     words: mpsc::Sender<to_broker::Body>,
 }
 
-struct Crew {
-    worker: Worker,
-    events: mpsc::Receiver<WorkerEvent>,
-    ready: Option<Ready>,
-}
-
 /// Worker, session and jobs.
 pub struct Station {
     serving: Option<Serving>,
     session: Option<Session>,
-    crew: Option<Crew>,
-    /// Events that were passed over while jobs were handed back, to be heard next.
-    unheard: VecDeque<WorkerEvent>,
+    crew: Crew,
     relay: Relay,
     /// Jobs are taken while there is a session.
     taking: bool,
@@ -65,8 +57,7 @@ impl Station {
         Self {
             serving,
             session: None,
-            crew: None,
-            unheard: VecDeque::new(),
+            crew: Crew::default(),
             relay: Relay::default(),
             taking: false,
             offered: false,
@@ -88,19 +79,12 @@ impl Station {
     /// The worker's process, while there is one.
     #[must_use]
     pub fn worker_pid(&self) -> Option<u32> {
-        self.crew.as_ref().map(|crew| crew.worker.pid())
+        self.crew.pid()
     }
 
     /// The worker's next event; waits for ever while there is no worker.
     pub async fn worker_event(&mut self) -> WorkerEvent {
-        if let Some(event) = self.unheard.pop_front() {
-            return event;
-        }
-        match &mut self.crew {
-            // The channel only closes after `Exited`, with which the crew goes.
-            Some(crew) => crew.events.recv().await.unwrap_or(WorkerEvent::Exited(Exit::Killed)),
-            None => std::future::pending().await,
-        }
+        self.crew.event().await
     }
 
     /// Starts a worker for the model.
@@ -109,9 +93,6 @@ impl Station {
     /// When the system does not start it.
     pub fn warm(&mut self, hardware: Hardware) -> Result<(), NotStarted> {
         let Some(Serving { model, program, context, slots, .. }) = &self.serving else { return Ok(()) };
-        if self.crew.is_some() {
-            return Ok(());
-        }
         let spec = Spec {
             program: program.clone(),
             weights: model.weights.clone(),
@@ -122,9 +103,7 @@ impl Station {
                 Hardware::Processor => wakati_engine::Hardware::Processor,
             },
         };
-        let (worker, events) = Worker::spawn(&spec)?;
-        self.crew = Some(Crew { worker, events, ready: None });
-        Ok(())
+        self.crew.start(&spec)
     }
 
     /// Lets jobs come.
@@ -142,20 +121,8 @@ impl Station {
     /// How many there were.
     pub fn hand_back(&mut self, reason: YieldReason, journal: &Journal) -> u32 {
         // Nothing waits behind the last event that is here, and the end of the process is not waited for.
-        let mut said = Vec::new();
-        while let Some(Ok(event)) = self.crew.as_mut().map(|crew| crew.events.try_recv()) {
-            said.push(event);
-        }
-        for event in said {
-            match event {
-                WorkerEvent::Tokens(_) | WorkerEvent::End(_) => drop(self.hear(event, journal)),
-                WorkerEvent::Hello(_)
-                | WorkerEvent::Loading(_)
-                | WorkerEvent::Ready(_)
-                | WorkerEvent::Refused(_)
-                | WorkerEvent::Beat(_)
-                | WorkerEvent::Exited(_) => self.unheard.push_back(event),
-            }
+        for event in self.crew.last_words() {
+            self.hear(event, journal);
         }
         let (over, handed_back): (Vec<_>, Vec<_>) = self.relay.end_all().into_iter().unzip();
         let count = u32::try_from(over.len()).unwrap_or(u32::MAX);
@@ -165,7 +132,7 @@ impl Station {
         }
         over.iter().for_each(|over| self.cancel(over));
         over.iter().for_each(|over| record_end(journal, over, "handed back"));
-        if self.crew.is_none() {
+        if self.crew.pid().is_none() {
             self.relay.worker_gone();
         }
         count
@@ -173,9 +140,12 @@ impl Station {
 
     /// Kills the worker. `WorkerSeen::Gone` follows, if there was one.
     pub fn kill_worker(&mut self) {
-        if let Some(crew) = &self.crew {
-            crew.worker.kill();
-        }
+        self.crew.kill();
+    }
+
+    /// A second has passed: a worker that hangs is killed, and `WorkerSeen::Gone` follows.
+    pub fn second(&mut self) {
+        self.crew.second();
     }
 
     /// Ends everything: polite to the broker, sudden to the worker.
@@ -183,10 +153,7 @@ impl Station {
         self.stop_taking();
         self.hand_back(YieldReason::Owner, journal);
         self.say(to_broker::Body::Bye(Bye {}));
-        if let Some(Crew { worker, events, .. }) = self.crew.take() {
-            drop(events);
-            worker.end().await;
-        }
+        self.crew.end().await;
     }
 
     /// A session stands.
@@ -242,6 +209,7 @@ impl Station {
 
     /// An event from the worker; what the agent should know of it.
     pub fn hear(&mut self, event: WorkerEvent, journal: &Journal) -> Option<WorkerSeen> {
+        self.crew.hear(&event);
         match event {
             WorkerEvent::Hello(hello) => {
                 tracing::info!(variant = hello.variant, enforced = ?hello.enforced, "worker says hello");
@@ -256,9 +224,6 @@ impl Station {
                     speed_centi_tps = ready.speed_centi_tps,
                     "worker ready"
                 );
-                if let Some(crew) = &mut self.crew {
-                    crew.ready = Some(ready);
-                }
                 Some(WorkerSeen::Ready)
             }
             WorkerEvent::Refused(refused) => {
@@ -282,8 +247,6 @@ impl Station {
             }
             WorkerEvent::Beat(_) => None,
             WorkerEvent::Exited(_) => {
-                self.crew = None;
-                self.unheard.clear();
                 self.relay.worker_gone();
                 Some(WorkerSeen::Gone)
             }
@@ -318,7 +281,7 @@ impl Station {
     /// What stands on offer now, if jobs are taken.
     fn standing(&self) -> Option<Standing> {
         let session = self.session.as_ref().filter(|_| self.taking)?;
-        let ready = self.crew.as_ref()?.ready.as_ref()?;
+        let ready = self.crew.ready()?;
         let serving = self.serving.as_ref()?;
         Some(Standing {
             broker: session.broker,
@@ -332,8 +295,7 @@ impl Station {
 
     /// Says what is on offer now; nothing while no jobs are taken.
     fn offer(&mut self) {
-        let speed_centi_tps =
-            self.crew.as_ref().and_then(|crew| crew.ready.as_ref()).map_or(0, |ready| ready.speed_centi_tps);
+        let speed_centi_tps = self.crew.ready().map_or(0, |ready| ready.speed_centi_tps);
         let models = self.standing().into_iter().map(|standing| ModelOffer {
             model: standing.model.to_vec(),
             context: standing.context,
@@ -353,10 +315,9 @@ impl Station {
 
     /// Says something to the worker. One that does not listen is killed; `Exited` follows.
     fn tell(&self, body: to_worker::Body) {
-        let Some(crew) = &self.crew else { return };
-        if let Err(error) = crew.worker.send(body) {
+        if let Err(error) = self.crew.tell(body) {
             tracing::error!(%error, "the worker is killed");
-            crew.worker.kill();
+            self.crew.kill();
         }
     }
 

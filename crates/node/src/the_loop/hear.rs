@@ -142,6 +142,7 @@ impl Loop {
             tracing::error!("the machine could not be handed back in time");
             self.finished = true;
         }
+        self.station.second();
         let pid = self.station.worker_pid();
         self.scene.worker_resident = pid.and_then(wakati_engine::resident_bytes);
     }

@@ -295,6 +295,30 @@ async fn a_killed_worker_hands_its_jobs_back_and_another_is_started() {
 }
 
 #[tokio::test]
+#[ignore = "takes twenty seconds: cargo xtask test --all"]
+async fn long_a_worker_that_hangs_hands_its_jobs_back_and_another_is_started() {
+    let broker = Broker::listen().await;
+    let house = House::build(&broker.url(), 5, "");
+    let node = house.start().await;
+    let mut session = broker.welcome().await;
+    session.offer().await;
+    session.say(to_node::Body::Job(house.job(1, 500))).await;
+    session.tokens().await;
+    let stopped = Command::new("kill").args(["-STOP", &worker_of(&house).to_string()]).status().unwrap();
+    assert!(stopped.success());
+    let yielding = loop {
+        match session.next().await {
+            to_broker::Body::Tokens(_) => {}
+            to_broker::Body::Yielding(yielding) => break yielding,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!((yielding.reason(), yielding.handed_back.len()), (YieldReason::Fault, 1));
+    session.offer().await;
+    node.end().await;
+}
+
+#[tokio::test]
 async fn a_broker_with_another_key_is_refused() {
     let mut broker = Broker::listen().await;
     let house = House::build(&broker.url(), 5, "");
