@@ -139,7 +139,7 @@ pub struct Welcome {
 pub struct Refuse {
     #[prost(enumeration = "RefuseReason", tag = "1")]
     pub reason: i32,
-    /// Milliseconds before it makes sense to try again; 0 is never.
+    /// Milliseconds before it makes sense to try again; 0 leaves that to the node.
     #[prost(uint32, tag = "2")]
     pub retry_after_ms: u32,
 }

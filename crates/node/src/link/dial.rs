@@ -24,6 +24,10 @@ use crate::key::node_id;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// A node that crashed may come back before the broker has seen it go.
 const RETRY_NEUTRAL: Duration = Duration::from_secs(3);
+/// What the operator may mend without the owner: a broker of another version, or one that shows another key.
+const RETRY_OPERATOR: Duration = Duration::from_secs(60);
+/// However soon the broker would have it, a refused node does not dial in a tight loop.
+const RETRY_LEAST: Duration = Duration::from_secs(1);
 
 pub(super) type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
@@ -36,7 +40,7 @@ pub(super) struct Session {
 
 /// A try that gave no session.
 pub(super) enum NoSession {
-    /// `retry_after` is `None` when trying again makes no sense.
+    /// `retry_after` is `None` when trying again makes no sense before the owner has joined again.
     Refused {
         refusal: Refusal,
         retry_after: Option<Duration>,
@@ -103,16 +107,19 @@ async fn greet(spec: &LinkSpec, mut socket: Socket) -> Result<Session, NoSession
         return Err(NoSession::Failed("the broker did not speak first".into()));
     };
     let broker = BrokerId::from_slice(&challenge.broker)?;
-    if let Some(joined) = pin::pinned(spec).await?.filter(|joined| *joined != broker) {
+    let pinned = pin::pinned(spec).await?;
+    if let Some(joined) = pinned.filter(|joined| *joined != broker) {
         let refusal = Refusal::BrokerChanged { joined, found: broker };
-        return Err(NoSession::Refused { refusal, retry_after: None });
+        return Err(NoSession::Refused { refusal, retry_after: Some(RETRY_OPERATOR) });
     }
     let hello = hello(spec, &challenge).await?;
     let bytes = ToBroker::from(to_broker::Body::Hello(hello)).encode_to_vec();
     socket.send(Message::binary(bytes)).await?;
     match next(&mut socket).await? {
         to_node::Body::Welcome(welcome) => {
-            pin::pin(&spec.store, spec, broker).await?;
+            if pinned.is_none() {
+                pin::pin(&spec.store, spec, broker).await?;
+            }
             Ok(Session { socket, broker, welcome })
         }
         to_node::Body::Refuse(refuse) => Err(refused(&refuse)),
@@ -142,11 +149,14 @@ async fn hello(spec: &LinkSpec, challenge: &Challenge) -> Result<Hello, NoSessio
 
 fn refused(refuse: &Refuse) -> NoSession {
     let reason = refuse.reason();
-    let neutral = matches!(reason, RefuseReason::AlreadyHere | RefuseReason::Full);
+    let unasked = match reason {
+        RefuseReason::AlreadyHere | RefuseReason::Full => Some(RETRY_NEUTRAL),
+        RefuseReason::Version | RefuseReason::Unknown => Some(RETRY_OPERATOR),
+        RefuseReason::Signature | RefuseReason::NotInvited | RefuseReason::BadInvite => None,
+    };
     let retry_after = match refuse.retry_after_ms {
-        0 if neutral => Some(RETRY_NEUTRAL),
-        0 => None,
-        ms => Some(Duration::from_millis(u64::from(ms))),
+        0 => unasked,
+        ms => Some(Duration::from_millis(u64::from(ms)).max(RETRY_LEAST)),
     };
     NoSession::Refused { refusal: Refusal::Broker(reason), retry_after }
 }
@@ -184,6 +194,24 @@ pub(super) fn in_words(error: &tungstenite::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_refusal_that_the_owner_cannot_end_is_tried_again_and_never_at_once() {
+        for (reason, retry_after_ms, seconds) in [
+            (RefuseReason::AlreadyHere, 0, Some(3)),
+            (RefuseReason::Full, 0, Some(3)),
+            (RefuseReason::Full, 1, Some(1)),
+            (RefuseReason::Full, 90_000, Some(90)),
+            (RefuseReason::Version, 0, Some(60)),
+            (RefuseReason::Unknown, 0, Some(60)),
+            (RefuseReason::BadInvite, 0, None),
+            (RefuseReason::NotInvited, 5_000, Some(5)),
+        ] {
+            let refuse = Refuse { reason: reason.into(), retry_after_ms };
+            let NoSession::Refused { retry_after, .. } = refused(&refuse) else { panic!("{reason:?}") };
+            assert_eq!(retry_after.map(|wait| wait.as_secs()), seconds, "{reason:?}");
+        }
+    }
 
     #[test]
     fn only_a_broker_on_this_machine_is_dialled_without_encryption() {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Dialling -> Joined -> Frame* -> Lost -> Dialling (after a random wait)
-//!         \-> Refused (tried again only when the broker says that it makes sense)
+//!         \-> Refused -> Dialling (after a while), or for good when only the owner can help
 //!         \-> Lost
 //! ```
 //! One task owns the socket. The loop hears [`LinkEvent`]s and speaks through the sender in [`Joined`], which belongs
@@ -13,7 +13,7 @@ mod dial;
 mod pin;
 mod session;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ed25519_dalek::SigningKey;
 use tokio::sync::{mpsc, watch};
@@ -84,8 +84,9 @@ pub async fn run(spec: LinkSpec, events: mpsc::Sender<LinkEvent>, stop: Cancella
         };
         let wait = match tried {
             Ok(session) => {
-                backoff.joined(&session.welcome);
+                let (welcome, began) = (session.welcome.clone(), Instant::now());
                 let cause = session::run(session, &spec, &events).await;
+                backoff.session_ended(&welcome, began.elapsed());
                 tracing::info!(cause, "link lost");
                 if events.send(LinkEvent::Lost { cause }).await.is_err() {
                     return;
