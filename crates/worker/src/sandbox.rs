@@ -1,4 +1,5 @@
-//! The worker's cage: no network, no programs, no writing, no files but the model and system libraries.
+//! The worker's cage: no network, no programs, no signals to others, no writing, no files but the model and system
+//! libraries.
 //!
 //! It closes before a byte of the model file is parsed and before any thread is started. What the system cannot
 //! enforce is left out of the report, and the worker goes on: the report is what the node shows its owner.
@@ -30,12 +31,15 @@ pub fn enter(_model: &Path) -> Vec<String> {
 #[cfg(target_os = "linux")]
 mod linux {
     use std::collections::BTreeMap;
-    use std::path::Path;
+    use std::path::{Path, PathBuf};
 
     use landlock::{
         ABI, Access, AccessFs, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetStatus, path_beneath_rules,
     };
-    use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter_all_threads};
+    use seccompiler::{
+        BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+        SeccompRule, apply_filter_all_threads,
+    };
 
     /// Libraries, the loader's cache and what the system says about itself.
     /// Of `/proc` only what concerns this process, the machine and the GPU's driver: never another process.
@@ -54,19 +58,33 @@ mod linux {
         "/proc/modules",
         "/proc/driver",
     ];
-    /// A GPU is driven through its device files.
-    const DEVICES: &[&str] = if cfg!(feature = "cuda") { &["/dev"] } else { &["/dev/null"] };
+    /// What a program may read and write that drives no GPU.
+    const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/urandom"];
+
+    /// The device files through which a GPU is driven, as far as this machine has them by now.
+    fn gpu_devices() -> Vec<PathBuf> {
+        let there = std::fs::read_dir("/dev").into_iter().flatten().flatten();
+        let drives = |name: &std::ffi::OsStr| name.to_str().is_some_and(drives_gpu);
+        there.filter(|entry| drives(&entry.file_name())).map(|entry| entry.path()).collect()
+    }
+
+    /// Whether `/dev/NAME` is one of NVIDIA's: `nvidia0`, `nvidiactl`, `nvidia-uvm`, the folder `nvidia-caps`.
+    pub fn drives_gpu(name: &str) -> bool {
+        name.starts_with("nvidia")
+    }
 
     /// `false` when the kernel knows no Landlock.
     pub fn restrict_files(model: &Path) -> anyhow::Result<bool> {
         let abi = ABI::V4;
         let read = AccessFs::ReadFile | AccessFs::ReadDir;
+        let gpus = if cfg!(feature = "cuda") { gpu_devices() } else { Vec::new() };
         let status = Ruleset::default()
             .handle_access(AccessFs::from_all(abi))?
             .create()?
             .add_rules(path_beneath_rules(READABLE, read))?
             .add_rules(path_beneath_rules([model], AccessFs::ReadFile))?
             .add_rules(path_beneath_rules(DEVICES, read | AccessFs::WriteFile))?
+            .add_rules(path_beneath_rules(gpus, read | AccessFs::WriteFile))?
             .restrict_self()?;
         Ok(status.ruleset != RulesetStatus::NotEnforced)
     }
@@ -87,6 +105,10 @@ mod linux {
             libc::SYS_process_vm_writev,
             libc::SYS_pidfd_getfd,
             libc::SYS_kill,
+            libc::SYS_tkill,
+            libc::SYS_rt_sigqueueinfo,
+            libc::SYS_rt_tgsigqueueinfo,
+            libc::SYS_pidfd_send_signal,
             libc::SYS_io_uring_setup,
             libc::SYS_mount,
             libc::SYS_umount2,
@@ -105,7 +127,11 @@ mod linux {
             libc::SYS_finit_module,
             libc::SYS_kexec_load,
         ];
-        let rules: BTreeMap<i64, _> = denied.into_iter().map(|call| (call, Vec::new())).collect();
+        let mut rules: BTreeMap<i64, _> = denied.into_iter().map(|call| (call, Vec::new())).collect();
+        // A program signals its own threads, as `abort` does; others' are not its business.
+        let own = u64::from(std::process::id());
+        let foreign = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, own)?;
+        rules.insert(libc::SYS_tgkill, vec![SeccompRule::new(vec![foreign])?]);
         let deny = SeccompAction::Errno(libc::EPERM as u32);
         let filter =
             SeccompFilter::new(rules, SeccompAction::Allow, deny, std::env::consts::ARCH.try_into()?)?;
@@ -158,6 +184,35 @@ mod tests {
         }
         if enforces("exec") {
             assert!(Command::new("/bin/true").status().is_err());
+            signals();
         }
+    }
+
+    /// Signal 0 asks whether a signal would be delivered, and delivers none.
+    #[expect(unsafe_code, reason = "no library sends a signal through each of these calls")]
+    fn signals() {
+        let parent = i64::from(std::os::unix::process::parent_id());
+        let own = i64::from(std::process::id());
+        // SAFETY: these calls read the numbers and at most one record, which outlives them.
+        let refused = |call, first: i64, second: i64| unsafe {
+            libc::syscall(call, first, second, 0_i64, 0_i64) == -1
+                && std::io::Error::last_os_error().raw_os_error() == Some(libc::EPERM)
+        };
+        assert!(refused(libc::SYS_kill, parent, 0), "kill");
+        assert!(refused(libc::SYS_tkill, parent, 0), "tkill");
+        assert!(refused(libc::SYS_tgkill, parent, parent), "tgkill");
+        assert!(refused(libc::SYS_rt_sigqueueinfo, parent, 0), "rt_sigqueueinfo");
+        assert!(refused(libc::SYS_rt_tgsigqueueinfo, parent, parent), "rt_tgsigqueueinfo");
+        assert!(refused(libc::SYS_pidfd_send_signal, -1, 0), "pidfd_send_signal");
+        // SAFETY: it takes no pointer.
+        let thread = unsafe { libc::syscall(libc::SYS_gettid) };
+        assert!(!refused(libc::SYS_tgkill, own, thread), "a thread of its own");
+    }
+
+    #[test]
+    fn only_the_gpus_device_files_are_opened() {
+        let there = ["nvidia0", "sda", "nvidiactl", "nvidia-uvm-tools", "mem", "input", "nvidia-caps", "shm"];
+        let opened: Vec<_> = there.into_iter().filter(|name| linux::drives_gpu(name)).collect();
+        assert_eq!(opened, ["nvidia0", "nvidiactl", "nvidia-uvm-tools", "nvidia-caps"]);
     }
 }
