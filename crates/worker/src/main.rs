@@ -125,24 +125,23 @@ async fn serve(arguments: Arguments, enforced: Vec<String>) -> i32 {
     }
     let began = Instant::now();
     let mut reader = reader;
-    let engine = tokio::select! {
-        ended = &mut reader => return code(ended),
-        loaded = load(&arguments, &out) => match loaded {
-            Ok(engine) => Arc::new(engine),
-            Err(refused) => {
-                tracing::error!(detail = refused.detail, "the model was refused");
-                let told = out.send(from_worker::Body::Refused(refused)).await;
-                drop(out);
-                return if told.is_ok() && writer.await.is_ok() { 2 } else { 1 };
-            }
-        },
+    let engine = match while_open(&mut reader, load(&arguments, &out)).await {
+        Ok(Ok(engine)) => Arc::new(engine),
+        Ok(Err(refused)) => {
+            tracing::error!(detail = refused.detail, "the model was refused");
+            let told = out.send(from_worker::Body::Refused(refused)).await;
+            drop(out);
+            return if told.is_ok() && writer.await.is_ok() { 2 } else { 1 };
+        }
+        Err(code) => return code,
     };
-    let speed = match warmup::speed(&engine).await {
-        Ok(speed) => speed,
-        Err(error) => {
+    let speed = match while_open(&mut reader, warmup::speed(&engine)).await {
+        Ok(Ok(speed)) => speed,
+        Ok(Err(error)) => {
             tracing::error!(%error, "the first tokens failed");
             return 1;
         }
+        Err(code) => return code,
     };
     let ready = Ready {
         context: engine.context,
@@ -189,6 +188,18 @@ async fn work(
                 tokens: jobs.tokens(),
             })).await?,
         }
+    }
+}
+
+/// Does this for as long as the pipe is open; the exit code once it is closed.
+/// A node that was killed leaves nobody to end a worker that is busy.
+async fn while_open<T>(
+    reader: &mut JoinHandle<anyhow::Result<()>>,
+    work: impl Future<Output = T>,
+) -> Result<T, i32> {
+    tokio::select! {
+        ended = reader => Err(code(ended)),
+        done = work => Ok(done),
     }
 }
 
@@ -241,6 +252,17 @@ mod tests {
     use wakati_protocol::pipe::{FromWorker, Refused, RefusedReason};
 
     use super::*;
+
+    #[tokio::test]
+    async fn a_pipe_that_closes_ends_whatever_the_worker_is_doing() {
+        let busy = std::future::pending::<()>;
+        assert_eq!(while_open(&mut tokio::spawn(async { Ok(()) }), busy()).await, Err(0));
+        let broken = async { anyhow::bail!("no frame") };
+        assert_eq!(while_open(&mut tokio::spawn(broken), busy()).await, Err(1));
+        let mut open = tokio::spawn(std::future::pending());
+        assert_eq!(while_open(&mut open, async { 7 }).await, Ok(7));
+        open.abort();
+    }
 
     #[test]
     fn the_ready_made_refusal_is_what_the_protocol_would_write() {
