@@ -40,9 +40,9 @@ impl Visit {
     /// # Errors
     /// When no node runs there.
     pub async fn begin(home: &Path) -> Result<Self, NoAnswer> {
-        let stream = system::connect(&super::place(home)).await.map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => NoAnswer::NotRunning,
-            _ => NoAnswer::Broken(error.into()),
+        let nobody = [io::ErrorKind::NotFound, io::ErrorKind::ConnectionRefused];
+        let stream = system::connect(&super::place(home)).await.map_err(|error| {
+            if nobody.contains(&error.kind()) { NoAnswer::NotRunning } else { NoAnswer::Broken(error.into()) }
         })?;
         Ok(Self(Framed::new(stream, LinesCodec::new_with_max_length(ANSWER_BYTES))))
     }
