@@ -1,5 +1,7 @@
 //! A real node, joined to a broker, with its files in a folder of the test's.
 
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -54,7 +56,7 @@ impl Node {
     /// # Errors
     /// When the model cannot be imported.
     pub async fn prepare(home: &Path, model: &Path, choices: &Choices) -> anyhow::Result<()> {
-        std::fs::create_dir_all(home)?;
+        make_home(home)?;
         let games = serde_json::to_string(&choices.games)?;
         let settings = format!(
             "[model]\ncontext = 1024\nslots = {}\n\n[prices]\ninput = \"{}\"\noutput = \"{}\"\n\n\
@@ -177,6 +179,14 @@ impl Node {
     pub fn worker(&self) -> Option<u32> {
         children(self.program.id()).into_iter().find(|id| name(*id).as_deref() == Some("wakati-worker"))
     }
+}
+
+/// Makes a folder that a node takes as its home: its owner's alone, whatever the umask.
+///
+/// # Errors
+/// When it cannot be made.
+pub fn make_home(home: &Path) -> std::io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(home)
 }
 
 fn command(home: &Path) -> anyhow::Result<Command> {

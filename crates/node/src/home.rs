@@ -13,6 +13,15 @@ pub struct Home(PathBuf);
 pub enum BadHome {
     #[error("the folder {path} cannot be used: {cause}", path = .path.display())]
     Unusable { path: PathBuf, cause: io::Error },
+    #[error("the folder {path} belongs to another user; choose one of your own with --home", path = .0.display())]
+    Foreign(PathBuf),
+    /// Whoever can write there can put another key, or other settings, in place of the owner's.
+    #[error(
+        "other users can write to the folder {path}; forbid it with: chmod go-w {path}; or choose another folder \
+         with --home",
+        path = .0.display()
+    )]
+    Shared(PathBuf),
     #[error("a node is already running in {path}; stop it first, or choose another folder with --home", path = .0.display())]
     InUse(PathBuf),
 }
@@ -25,13 +34,27 @@ impl Home {
     /// Takes this folder as a home, and makes it (for its owner alone) if it is not there.
     ///
     /// # Errors
-    /// When it can neither be found nor made.
+    /// When it can neither be found nor made, or is not its owner's alone to write.
     pub fn open(path: &Path) -> Result<Self, BadHome> {
         let unusable = |cause| BadHome::Unusable { path: path.to_owned(), cause };
         private_folder(path).map_err(unusable)?;
         let home = Self(path.canonicalize().map_err(unusable)?);
+        #[cfg(unix)]
+        home.is_ours(&std::fs::metadata(&home.0).map_err(unusable)?)?;
         private_folder(&home.models()).map_err(unusable)?;
         Ok(home)
+    }
+
+    #[cfg(unix)]
+    fn is_ours(&self, folder: &std::fs::Metadata) -> Result<(), BadHome> {
+        use std::os::unix::fs::MetadataExt;
+        if folder.uid() != rustix::process::geteuid().as_raw() {
+            return Err(BadHome::Foreign(self.0.clone()));
+        }
+        if folder.mode() & 0o022 != 0 {
+            return Err(BadHome::Shared(self.0.clone()));
+        }
+        Ok(())
     }
 
     /// The folder itself.
@@ -94,8 +117,13 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut name = path.as_os_str().to_owned();
     name.push(".new");
     let new = PathBuf::from(name);
+    // One that a crash left behind. The new one is made here and now, so it is nobody's link to somewhere else.
+    match std::fs::remove_file(&new) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
     let mut options = OpenOptions::new();
-    options.create(true).truncate(true).write(true);
+    options.create_new(true).write(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut file = options.open(&new)?;
@@ -123,6 +151,31 @@ mod tests {
         assert!(matches!(home.claim(), Err(BadHome::InUse(_))));
         drop(first);
         home.claim().unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_that_others_can_write_to_is_refused() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        for (mode, fits) in [(0o777, false), (0o770, false), (0o702, false), (0o755, true), (0o700, true)] {
+            std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(mode)).unwrap();
+            let opened = Home::open(folder.path());
+            assert_eq!(opened.is_ok(), fits, "{mode:o}");
+            assert!(fits || matches!(opened, Err(BadHome::Shared(_))), "{mode:o}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_in_the_way_of_a_new_file_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, elsewhere) = (folder.path().join("node.key"), folder.path().join("elsewhere"));
+        std::os::unix::fs::symlink(&elsewhere, folder.path().join("node.key.new")).unwrap();
+        write_private(&path, b"secret").unwrap();
+        assert!(!elsewhere.exists());
+        assert_eq!(std::fs::read(&path).unwrap(), b"secret");
+        assert!(path.symlink_metadata().unwrap().is_file());
     }
 
     #[cfg(unix)]

@@ -13,7 +13,7 @@ use wakati_protocol::desk::Shape;
 use wakati_tests::bench::{Figure, report};
 use wakati_tests::desktop::Desktop;
 use wakati_tests::house::House;
-use wakati_tests::node::Choices;
+use wakati_tests::node::{self, Choices};
 use wakati_tests::program::{self, Program};
 
 /// MiB.
@@ -45,7 +45,7 @@ async fn main() -> anyhow::Result<ExitCode> {
     let folder = tempfile::tempdir()?;
     let desktop = Desktop::start(folder.path()).await?;
     let home = folder.path().join("home");
-    std::fs::create_dir_all(&home)?;
+    node::make_home(&home)?;
     let mut command: Command = desktop.command(&program::path("wakati")?, &home);
     command.arg("--hidden").arg("--home").arg(&home);
     let mut wakati = Program::start(&mut command, &folder.path().join("log"))?;
