@@ -139,11 +139,11 @@ async fn join(path: &Path, url: &str, invite: &str) -> anyhow::Result<()> {
 
 fn import(path: &Path, file: &Path, tokenizer: Option<PathBuf>) -> anyhow::Result<()> {
     let home = Home::open(path)?;
+    let settings = settings::read_only(&home.settings())?;
     let options = Options { tokenizer, weights: KeepWeights::KeepWeights, ..Options::default() };
     let entry = wakati_catalogue::import(file, &home.models(), options)
         .with_context(|| format!("{} cannot be imported", file.display()))?;
     println!("Imported {} as {} ({}).", entry.name, entry.slug, entry.digest);
-    let (settings, _) = settings::load(&home.settings(), "unread");
     if settings.model.slug.is_none() {
         settings::change(&home.settings(), &[("model", "slug", &entry.slug)])?;
         println!("It is the model that this node serves.");

@@ -57,6 +57,13 @@ impl Home {
         Ok(())
     }
 
+    /// Whether this folder is a node's home already.
+    #[must_use]
+    pub fn is_one(path: &Path) -> bool {
+        let home = Self(path.to_owned());
+        home.settings().exists() || home.database().exists()
+    }
+
     /// The folder itself.
     #[must_use]
     pub fn path(&self) -> &Path {

@@ -64,15 +64,15 @@ pub async fn run(home: &Path, options: RunOptions, stop: CancellationToken) -> a
 /// Answers from the log of a home in which no node runs.
 ///
 /// # Errors
-/// When the home is in use after all, or its log cannot be read.
+/// When the home is in use after all, or its settings or its log cannot be read; both stay where they are.
 pub async fn look_up(path: &Path, ask: Ask) -> anyhow::Result<Answer> {
-    if !path.join("settings.toml").exists() && !path.join("node.sqlite").exists() {
+    if !Home::is_one(path) {
         anyhow::bail!("There is no node in {}.", path.display());
     }
     let home = Home::open(path)?;
     let _claim = home.claim()?;
-    let (settings, _) = settings::load(&home.settings(), &clock::stamp());
-    let store = Store::open(&home.database(), &clock::stamp()).await?.store;
+    let settings = settings::read_only(&home.settings())?;
+    let store = Store::open_sound(&home.database()).await?;
     let log =
         Log { store: store.clone(), zone: TimeZone::system(), sentences: Sentences::new(&settings.language) };
     let answer = match ask {

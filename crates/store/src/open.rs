@@ -32,6 +32,11 @@ pub struct Opened {
 pub enum OpenError {
     #[error("the log {path} was written by a newer version of Wakati; update this one", path = .0.display())]
     Newer(PathBuf),
+    #[error(
+        "the log {path} is damaged; start the node: it keeps the log aside and gets its receipts again from the broker",
+        path = .0.display()
+    )]
+    Damaged(PathBuf),
     #[error("the log {path} cannot be opened: {cause}", path = .path.display())]
     Failed { path: PathBuf, cause: sqlx::Error },
     #[error("the damaged log {path} cannot be set aside: {cause}", path = .path.display())]
@@ -62,6 +67,17 @@ impl Store {
                 }
             }
         }
+    }
+
+    /// As [`Store::open`], but a damaged file stays where it is.
+    ///
+    /// # Errors
+    /// When the file is damaged, cannot be opened, or is from a newer version.
+    pub async fn open_sound(path: &Path) -> Result<Self, OpenError> {
+        open_sound(path).await.map_err(|unsound| match unsound {
+            Unsound::Damaged => OpenError::Damaged(path.to_owned()),
+            Unsound::Other(error) => error,
+        })
     }
 
     /// Closes the file; everything recorded is in it.
@@ -170,6 +186,16 @@ mod tests {
         let aside = opened.damaged.unwrap();
         assert_eq!(std::fs::read(&aside).unwrap(), vec![b'x'; 8192]);
         assert_eq!(opened.store.receipts_to(&[1; 32], &[2; 32]).await.unwrap(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_damaged_log_stays_where_it_is_for_who_only_reads() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("node.sqlite");
+        std::fs::write(&path, vec![b'x'; 8192]).unwrap();
+        assert!(matches!(Store::open_sound(&path).await, Err(OpenError::Damaged(_))));
+        assert_eq!(std::fs::read(&path).unwrap(), vec![b'x'; 8192]);
+        assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 1);
     }
 
     #[tokio::test]

@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use anyhow::Context as _;
 use toml_edit::{DocumentMut, Value};
 use wakati_agent::Calendar;
 use wakati_protocol::money::{NanoUsd, Price, Prices};
@@ -167,19 +168,21 @@ pub fn load(path: &Path, stamp: &str) -> (Settings, Vec<Problem>) {
     (Settings::default(), vec![problem])
 }
 
+/// Reads the settings file for somebody who only asks: it stays as it is, and values that cannot be used keep their
+/// defaults.
+///
+/// # Errors
+/// When the file cannot be read or is no TOML.
+pub fn read_only(path: &Path) -> anyhow::Result<Settings> {
+    Ok(read(&document(path)?).0)
+}
+
 /// Sets options in the settings file and leaves the owner's other options and comments as they are.
 ///
 /// # Errors
 /// When the file is no TOML or cannot be written; then it is as it was.
 pub fn change(path: &Path, options: &[(&str, &str, &str)]) -> anyhow::Result<()> {
-    use anyhow::Context;
-    let text = match std::fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(error).with_context(|| format!("{} cannot be read", path.display())),
-    };
-    let mut document: DocumentMut =
-        text.parse().with_context(|| format!("{} is damaged; mend it first", path.display()))?;
+    let mut document = document(path)?;
     for (section, option, value) in options {
         let table = document.entry(section).or_insert_with(toml_edit::table);
         let table = table.as_table_like_mut().with_context(|| format!("[{section}] is not a section"))?;
@@ -187,6 +190,16 @@ pub fn change(path: &Path, options: &[(&str, &str, &str)]) -> anyhow::Result<()>
     }
     write_private(path, document.to_string().as_bytes())
         .with_context(|| format!("{} cannot be written", path.display()))
+}
+
+/// What the file says; nothing if there is none.
+fn document(path: &Path) -> anyhow::Result<DocumentMut> {
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(error).with_context(|| format!("{} cannot be read", path.display())),
+    };
+    text.parse().with_context(|| format!("{} is damaged; mend it first", path.display()))
 }
 
 fn read(document: &DocumentMut) -> (Settings, Vec<Problem>) {

@@ -137,3 +137,28 @@ fn joining_writes_the_broker_and_refuses_one_that_is_elsewhere() {
     assert!(!refused.status.success());
     assert!(text(&refused.stderr).contains("example.com"));
 }
+
+#[test]
+fn commands_that_only_read_leave_damaged_files_as_they_are_and_say_what_to_do() {
+    let house = House::build("http://127.0.0.1:9", 5, "");
+    let (settings, log) = (house.path().join("settings.toml"), house.path().join("node.sqlite"));
+    let refused = |arguments: &[&str], words: &str| {
+        let output = wakati_node(&house, arguments);
+        assert!(!output.status.success(), "{arguments:?}");
+        let said = text(&output.stderr);
+        assert!(said.contains(words), "{arguments:?}: {said}");
+        let kept = std::fs::read_dir(house.path()).unwrap().flatten();
+        let names: Vec<_> = kept.map(|entry| entry.file_name().into_string().unwrap()).collect();
+        assert!(!names.iter().any(|name| name.contains("damaged")), "{arguments:?}: {names:?}");
+    };
+    std::fs::write(&log, vec![b'?'; 9000]).unwrap();
+    refused(&["earnings"], "node.sqlite is damaged; start the node");
+    refused(&["why"], "node.sqlite is damaged; start the node");
+    assert_eq!(std::fs::read(&log).unwrap(), vec![b'?'; 9000]);
+
+    std::fs::write(&settings, "[broker\nurl = 1").unwrap();
+    refused(&["import", "/nowhere/model.gguf"], "settings.toml is damaged; mend it first");
+    refused(&["why"], "settings.toml is damaged; mend it first");
+    refused(&["earnings"], "settings.toml is damaged; mend it first");
+    assert_eq!(std::fs::read(&settings).unwrap(), b"[broker\nurl = 1");
+}
