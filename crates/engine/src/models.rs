@@ -1,8 +1,8 @@
-//! The model files of this machine: `<models>/<slug>/` with its catalogue entry and `weights.gguf`.
+//! The model files of this machine: `<models>/<slug>/` with its catalogue entry and its weights.
 
 use std::path::{Path, PathBuf};
 
-use wakati_catalogue::Entry;
+use wakati_catalogue::{Entry, WEIGHTS_FILE};
 
 /// A model that is ready to load.
 #[derive(Debug, Clone)]
@@ -40,7 +40,7 @@ pub fn find_model(models: &Path, slug: &str) -> Result<Model, ModelProblem> {
     }
     let entry = Entry::load(&folder)
         .map_err(|cause| ModelProblem::BadEntry { slug: slug.into(), cause: cause.to_string() })?;
-    let weights = folder.join("weights.gguf");
+    let weights = folder.join(WEIGHTS_FILE);
     let found = std::fs::metadata(&weights).map_err(|_| ModelProblem::NoWeights { slug: slug.into() })?.len();
     if found != entry.weights_bytes {
         return Err(ModelProblem::Changed { slug: slug.into(), found, expected: entry.weights_bytes });

@@ -16,7 +16,9 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use wakati_protocol::pipe::{Loading, Ready, Refused, WorkerBeat, WorkerHello, from_worker, to_worker};
+use wakati_protocol::pipe::{
+    LOG_VARIABLE, Loading, Ready, Refused, WorkerBeat, WorkerHello, from_worker, to_worker,
+};
 use wakati_protocol::{PIPE_VERSION, job};
 
 #[cfg(windows)]
@@ -37,7 +39,7 @@ const INHERITED: [&str; 11] = [
     "CUDA_VISIBLE_DEVICES",
     "RAYON_NUM_THREADS",
     "RUST_BACKTRACE",
-    "RUST_LOG",
+    LOG_VARIABLE,
     "SystemRoot",
     "TMPDIR",
     "TEMP",

@@ -5,6 +5,9 @@
 
 use crate::job::{Cancel, Credit, End, Job, Tokens};
 
+/// The environment variable that says what a worker logs, in the form of `RUST_LOG`: a node hands it on.
+pub const LOG_VARIABLE: &str = "WAKATI_LOG";
+
 /// From the node to its worker.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ToWorker {

@@ -24,7 +24,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tracing_subscriber::EnvFilter;
 use wakati_protocol::PIPE_VERSION;
-use wakati_protocol::pipe::{Loading, Ready, WorkerBeat, WorkerHello, from_worker, to_worker};
+use wakati_protocol::pipe::{LOG_VARIABLE, Loading, Ready, WorkerBeat, WorkerHello, from_worker, to_worker};
 
 use engine::{Engine, Wanted};
 use jobs::Jobs;
@@ -89,7 +89,7 @@ fn has_avx2() -> bool {
 #[inline(never)]
 fn run() -> ExitCode {
     let arguments = Arguments::parse();
-    let filter = EnvFilter::try_from_env("WAKATI_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
+    let filter = EnvFilter::try_from_env(LOG_VARIABLE).unwrap_or_else(|_| EnvFilter::new("warn"));
     let colours = std::io::stderr().is_terminal();
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colours).init();
     end_on_panic();
