@@ -182,7 +182,10 @@ impl Writer {
             None => self.recorded(&receipt).await?,
         };
         if let Err(cause) = receipts::check(&receipt, &broker.0, node_id(&self.key), known.as_ref()) {
-            self.store.refuse_receipt(&broker.0, &receipt, &cause.to_string(), now).await?;
+            // Without the broker's signature it is evidence of nothing.
+            if cause != Disagreement::Signature {
+                self.store.refuse_receipt(&broker.0, &receipt, &cause.to_string(), now).await?;
+            }
             return Ok(Outcome::Refused { sequence, cause });
         }
         let node_signature = receipt::sign(&self.key, &receipt.signed_bytes());

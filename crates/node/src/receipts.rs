@@ -18,6 +18,13 @@ pub struct Known {
     pub prices: Prices,
 }
 
+/// No attempt has more tokens: the longest context that the settings allow is a sixteenth of it.
+const MOST_TOKENS: u32 = 1 << 24;
+/// The highest price that the settings allow: $1000 a million tokens.
+const HIGHEST_PRICE: Price = Price(1_000 * NanoUsd::DOLLAR.0);
+/// A share in thousandths that leaves nothing to the broker.
+const WHOLE: Share = Share(1_000);
+
 /// Why a receipt is not agreed with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Disagreement {
@@ -35,8 +42,11 @@ pub enum Disagreement {
     InputTokens,
     #[error("its prices are not those that were offered")]
     Prices,
-    #[error("the owner's share is under {} thousandths", Share::OWNER.0)]
+    #[error("the owner's share is not between {} and {} thousandths", Share::OWNER.0, WHOLE.0)]
     Share,
+    /// Beyond any attempt that there can be; a few of them would overflow the sum of the earnings.
+    #[error("its numbers are too large to be true")]
+    TooLarge,
     #[error("its pay is not what its own numbers give")]
     Pay,
 }
@@ -60,13 +70,20 @@ pub fn check(
     let holds = [
         (receipt.node == node.0, Disagreement::OtherNode),
         (receipt.job.len() == 16 && receipt.model.len() == 32 && receipt.sequence > 0, Disagreement::Garbled),
-        (share.0 >= Share::OWNER.0, Disagreement::Share),
+        ((Share::OWNER.0..=WHOLE.0).contains(&share.0), Disagreement::Share),
+        (is_possible(receipt, prices), Disagreement::TooLarge),
         (NanoUsd(receipt.pay) == pay, Disagreement::Pay),
     ];
     if let Some((_, disagreement)) = holds.into_iter().find(|(holds, _)| !holds) {
         return Err(disagreement);
     }
     known.map_or(Ok(()), |known| agrees(receipt, prices, known))
+}
+
+fn is_possible(receipt: &Receipt, prices: Prices) -> bool {
+    let price = |price: Price| (0..=HIGHEST_PRICE.0).contains(&price.0);
+    let tokens = [receipt.first_position, receipt.positions, receipt.input_tokens];
+    price(prices.input) && price(prices.output) && tokens.iter().all(|count| *count <= MOST_TOKENS)
 }
 
 fn agrees(receipt: &Receipt, prices: Prices, known: &Known) -> Result<(), Disagreement> {
@@ -137,6 +154,30 @@ mod tests {
         let interrupted = Known { sent: None, ..known() };
         let more = |receipt: &mut Receipt| (receipt.positions, receipt.pay) = (20, 1_505);
         assert_eq!(verdict(more, Some(&interrupted)), Ok(()));
+    }
+
+    #[test]
+    fn numbers_that_no_attempt_has_are_refused_even_without_a_record() {
+        type Change = fn(&mut Receipt);
+        let paid = |receipt: &mut Receipt, change: Change| {
+            change(receipt);
+            let prices = Prices { input: Price(receipt.input_price), output: Price(receipt.output_price) };
+            let share = Share(receipt.share as u16);
+            receipt.pay = prices.share(receipt.input_tokens.into(), receipt.positions.into(), share).0;
+        };
+        let rows: [(Change, Result<(), Disagreement>); 8] = [
+            (|r| r.output_price = i64::MAX, Err(Disagreement::TooLarge)),
+            (|r| r.output_price = 1_000_000_000_001, Err(Disagreement::TooLarge)),
+            (|r| r.output_price = 1_000_000_000_000, Ok(())),
+            (|r| r.input_price = -1, Err(Disagreement::TooLarge)),
+            (|r| r.positions = (1 << 24) + 1, Err(Disagreement::TooLarge)),
+            (|r| r.input_tokens = u32::MAX, Err(Disagreement::TooLarge)),
+            (|r| r.share = 1_001, Err(Disagreement::Share)),
+            (|r| r.share = 1_000, Ok(())),
+        ];
+        for (change, expected) in rows {
+            assert_eq!(verdict(|receipt| paid(receipt, change), None), expected);
+        }
     }
 
     #[test]

@@ -7,6 +7,11 @@ use wakati_protocol::units::UnixMillis;
 
 use crate::{Store, StoreError, signed};
 
+/// A receipt that a broker really writes has about 300 bytes; a longer one is not kept as evidence.
+const REFUSED_BYTES: usize = 4 << 10;
+/// So many refused receipts are kept, the newest.
+const REFUSED_KEPT: u32 = 1_000;
+
 /// A receipt that this node agrees with.
 #[derive(Debug, Clone, Copy)]
 pub struct SignedReceipt<'a> {
@@ -73,7 +78,8 @@ impl Store {
         Ok(kept)
     }
 
-    /// Keeps a receipt that the node does not agree with, as evidence. It counts for nothing.
+    /// Keeps a receipt that the node does not agree with, as evidence: one of up to 4 KiB, among the newest thousand.
+    /// It counts for nothing.
     ///
     /// # Errors
     /// When the database fails.
@@ -150,6 +156,9 @@ async fn set_aside(
     cause: &str,
     now: UnixMillis,
 ) -> Result<(), StoreError> {
+    if raw.len() > REFUSED_BYTES {
+        return Ok(());
+    }
     sqlx::query(
         "INSERT INTO refused_receipts (raw, broker, cause, seen_at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
     )
@@ -157,6 +166,13 @@ async fn set_aside(
     .bind(broker)
     .bind(cause)
     .bind(now.0)
+    .execute(&mut *write)
+    .await?;
+    sqlx::query(
+        "DELETE FROM refused_receipts WHERE raw IN \
+         (SELECT raw FROM refused_receipts ORDER BY seen_at DESC LIMIT -1 OFFSET ?)",
+    )
+    .bind(REFUSED_KEPT)
     .execute(write)
     .await?;
     Ok(())
@@ -205,6 +221,24 @@ pub(crate) mod tests {
         let aside: i64 =
             sqlx::query_scalar("SELECT count(*) FROM refused_receipts").fetch_one(&store.pool).await.unwrap();
         assert_eq!(aside, 2);
+    }
+
+    #[tokio::test]
+    async fn of_refused_receipts_the_newest_thousand_are_kept_and_none_that_is_huge() {
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::open(&home.path().join("a.sqlite"), "x").await.unwrap().store;
+        let refuse = async |receipt: &Receipt, at: u64| {
+            store.refuse_receipt(&[8; 32], receipt, "test", UnixMillis(signed(at))).await.unwrap();
+        };
+        refuse(&Receipt { job: vec![1; 4 << 10], ..receipt(1, 1) }, 9_999).await;
+        for sequence in 1..=1_003 {
+            refuse(&receipt(sequence, 1), sequence).await;
+        }
+        let kept: (i64, i64) = sqlx::query_as("SELECT count(*), min(seen_at) FROM refused_receipts")
+            .fetch_one(&store.pool)
+            .await
+            .unwrap();
+        assert_eq!(kept, (1_000, 4));
     }
 
     #[tokio::test]
