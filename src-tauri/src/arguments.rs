@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use anyhow::Context as _;
 use clap::{Parser, ValueEnum};
 
 /// Turns the idle time of this machine's GPU into income, from the tray.
@@ -34,18 +33,4 @@ pub struct WindowArguments {
     /// The folder of the running Wakati.
     #[arg(long, env = "WAKATI_HOME")]
     pub home: Option<PathBuf>,
-}
-
-/// The folder that was named, else the one that this system has for applications; the same as the headless node's.
-///
-/// # Errors
-/// When none was named and the system has none.
-pub fn home(named: Option<PathBuf>) -> anyhow::Result<PathBuf> {
-    if let Some(home) = named {
-        return Ok(home);
-    }
-    Ok(directories::ProjectDirs::from("", "", "wakati")
-        .context("this system names no folder for applications; choose one with --home")?
-        .data_dir()
-        .to_owned())
 }

@@ -2,15 +2,16 @@
 
 use clap::Parser as _;
 use tracing_subscriber::EnvFilter;
-use wakati_desktop::arguments::{self, Arguments};
+use wakati_desktop::arguments::Arguments;
 use wakati_desktop::autostart;
 use wakati_desktop::shell::{self, Running, Start};
+use wakati_node::home;
 
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
-    let home = std::path::absolute(arguments::home(arguments.home)?)?;
+    let home = std::path::absolute(home::place(arguments.home)?)?;
     if let Some(switch) = arguments.start_with_computer {
         return autostart::set(switch, &home);
     }

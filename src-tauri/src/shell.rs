@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use wakati_node::desk::{NoAnswer, Visit};
-use wakati_node::{Handle, Node, RunOptions};
+use wakati_node::{EndSignal, Handle, Node, RunOptions};
 use wakati_protocol::desk::{Answer, Ask, Snapshot};
 
 use crate::notices::Notices;
@@ -112,7 +112,7 @@ struct Shell {
 impl Shell {
     /// Lives until the node has ended, and says how it ended.
     async fn live(&mut self, mut inputs: Inputs) -> anyhow::Result<()> {
-        let mut signal = Signals::new()?;
+        let mut signal = EndSignal::listen()?;
         let first = inputs.snapshots.borrow_and_update().clone();
         self.show(&first).await;
         loop {
@@ -125,7 +125,7 @@ impl Shell {
                 Some(event) = inputs.tray_events.recv() => self.on_tray(event, &inputs.stop).await,
                 Some(()) = inputs.window_wishes.recv() => self.open().await,
                 () = self.window.closed() => {}
-                () = signal.end() => inputs.stop.cancel(),
+                () = signal.wait() => inputs.stop.cancel(),
                 () = until(self.notices.wake_at()) => self.notices.show_due(&Zoned::now()).await,
                 () = until_instant(self.open_without_tray) => self.open().await,
             }
@@ -181,30 +181,5 @@ async fn until_instant(moment: Option<Instant>) {
     match moment {
         Some(moment) => tokio::time::sleep_until(moment).await,
         None => std::future::pending().await,
-    }
-}
-
-/// The system's wish that the application ends: Ctrl-C, and on Unix SIGTERM.
-struct Signals {
-    #[cfg(unix)]
-    term: tokio::signal::unix::Signal,
-}
-
-impl Signals {
-    fn new() -> std::io::Result<Self> {
-        Ok(Self {
-            #[cfg(unix)]
-            term: tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?,
-        })
-    }
-
-    async fn end(&mut self) {
-        #[cfg(unix)]
-        tokio::select! {
-            _ = tokio::signal::ctrl_c() => {}
-            _ = self.term.recv() => {}
-        }
-        #[cfg(not(unix))]
-        let _ = tokio::signal::ctrl_c().await;
     }
 }

@@ -9,8 +9,8 @@ use jiff::tz::TimeZone;
 use tokio_util::sync::CancellationToken;
 use wakati_catalogue::{KeepWeights, Options};
 use wakati_node::desk::{self, NoAnswer};
-use wakati_node::home::Home;
-use wakati_node::{RunOptions, settings};
+use wakati_node::home::{self, Home};
+use wakati_node::{EndSignal, RunOptions, settings};
 use wakati_protocol::desk::{Answer, Ask, Earning, LinkState, Snapshot, Span};
 use wakati_protocol::money::NanoUsd;
 use wakati_protocol::units::UnixMillis;
@@ -73,13 +73,7 @@ enum Command {
 
 /// Does what was asked.
 pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
-    let path = match arguments.home {
-        Some(path) => path,
-        None => directories::ProjectDirs::from("", "", "wakati")
-            .context("this system names no folder for applications; choose one with --home")?
-            .data_dir()
-            .to_owned(),
-    };
+    let path = home::place(arguments.home)?;
     match arguments.command {
         Command::Serve => serve(&path).await,
         Command::Join { url, invite } => join(&path, &url, &invite).await,
@@ -96,34 +90,20 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
 }
 
 async fn serve(path: &Path) -> anyhow::Result<()> {
+    let mut signal = EndSignal::listen()?;
     let stop = CancellationToken::new();
     let node = wakati_node::run(path, RunOptions::default(), stop.clone());
     tokio::pin!(node);
     tokio::select! {
         ended = &mut node => return ended,
-        signal = end_signal() => signal?,
+        () = signal.wait() => {}
     }
     stop.cancel();
     tokio::select! {
         ended = node => ended,
         // The owner insists; the log is safe at any moment.
-        signal = end_signal() => signal,
+        () = signal.wait() => Ok(()),
     }
-}
-
-/// Waits for Ctrl-C, or on Unix for SIGTERM.
-async fn end_signal() -> anyhow::Result<()> {
-    #[cfg(unix)]
-    {
-        let mut term = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
-        tokio::select! {
-            interrupt = tokio::signal::ctrl_c() => interrupt?,
-            _ = term.recv() => {}
-        }
-    }
-    #[cfg(not(unix))]
-    tokio::signal::ctrl_c().await?;
-    Ok(())
 }
 
 async fn join(path: &Path, url: &str, invite: &str) -> anyhow::Result<()> {

@@ -11,6 +11,8 @@ pub struct Home(PathBuf);
 /// A folder that cannot be a node's home.
 #[derive(Debug, thiserror::Error)]
 pub enum BadHome {
+    #[error("this system names no folder for applications; choose one with --home")]
+    Nowhere,
     #[error("the folder {path} cannot be used: {cause}", path = .path.display())]
     Unusable { path: PathBuf, cause: io::Error },
     #[error("the folder {path} belongs to another user; choose one of your own with --home", path = .0.display())]
@@ -29,6 +31,16 @@ pub enum BadHome {
 /// While it lives, no other node runs in the same home. The system lets go of it however this process ends.
 #[derive(Debug)]
 pub struct Claim(#[expect(dead_code, reason = "held for its lock")] File);
+
+/// The folder that was named, else the one that this system has for applications.
+///
+/// # Errors
+/// When none was named and the system has none.
+pub fn place(named: Option<PathBuf>) -> Result<PathBuf, BadHome> {
+    let usual =
+        || directories::ProjectDirs::from("", "", "wakati").map(|places| places.data_dir().to_owned());
+    named.or_else(usual).ok_or(BadHome::Nowhere)
+}
 
 impl Home {
     /// Takes this folder as a home, and makes it (for its owner alone) if it is not there.

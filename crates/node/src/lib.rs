@@ -15,6 +15,7 @@
 mod clock;
 mod crew;
 pub mod desk;
+mod end_signal;
 mod faults;
 mod handle;
 pub mod home;
@@ -33,6 +34,7 @@ mod station;
 mod stopwatch;
 mod the_loop;
 
+pub use end_signal::EndSignal;
 pub use handle::Handle;
 pub use link::{BadUrl, link_url};
 pub use node::{Node, RunOptions, look_up, run};

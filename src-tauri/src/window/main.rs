@@ -12,7 +12,7 @@ use std::process::Command;
 use clap::Parser as _;
 use tauri::{AppHandle, State, WebviewUrl, WebviewWindow, WebviewWindowBuilder, WindowEvent};
 use tracing_subscriber::EnvFilter;
-use wakati_desktop::arguments::{self, WindowArguments};
+use wakati_desktop::arguments::WindowArguments;
 use wakati_desktop::window_process::words;
 use wakati_node::desk;
 use wakati_protocol::desk::{Answer, Ask};
@@ -29,7 +29,7 @@ fn main() -> anyhow::Result<()> {
     let arguments = WindowArguments::parse();
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
-    let home = arguments::home(arguments.home)?;
+    let home = wakati_node::home::place(arguments.home)?;
     tauri::Builder::default()
         .manage(Home(home.clone()))
         .manage(Latest::default())

@@ -35,12 +35,19 @@ pub struct Settings {
 }
 
 /// `[broker]`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct BrokerSettings {
     /// `url`: the broker's address, such as `http://127.0.0.1:8080`.
     pub url: String,
     /// `invite`: the token that the operator gave the owner; only the first greeting needs it.
     pub invite: String,
+}
+
+/// The invite lets a machine join, so it stands in no log.
+impl std::fmt::Debug for BrokerSettings {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.debug_struct("BrokerSettings").field("url", &self.url).finish_non_exhaustive()
+    }
 }
 
 /// `[model]`.

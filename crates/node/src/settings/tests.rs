@@ -103,3 +103,11 @@ fn joining_keeps_the_owners_comments() {
     let (settings, problems) = load(&path, "now");
     assert_eq!((settings.broker.unwrap().invite.as_str(), problems.len()), ("x", 0));
 }
+
+#[test]
+fn the_invite_is_in_no_log() {
+    let broker = BrokerSettings { url: "http://127.0.0.1:9".into(), invite: "a-secret".into() };
+    let settings = Settings { broker: Some(broker), ..Settings::default() };
+    let logged = format!("{settings:?}");
+    assert!(logged.contains("127.0.0.1") && !logged.contains("a-secret"), "{logged}");
+}
