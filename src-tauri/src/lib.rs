@@ -13,3 +13,4 @@ mod notices;
 pub mod shell;
 mod tray;
 pub mod window_process;
+mod without_tray;

@@ -17,13 +17,14 @@ use crate::notices::Notices;
 use crate::tray::menu::Action;
 use crate::tray::{Event, Tray, View};
 use crate::window_process::WindowProcess;
+use crate::without_tray::WithoutTray;
 
 /// Clicks wait here for the shell. A shell that has so many waiting hangs, and what comes then is dropped.
 const EVENTS: usize = 16;
 /// One wish for the window is as good as several.
 const WINDOW_WISHES: usize = 1;
-/// A panel that starts with the session may take so long to show trays. After that the window is opened instead.
-const PATIENCE_FOR_A_TRAY: Duration = Duration::from_secs(10);
+/// An application that does not answer a second start for this long has stopped.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How the application starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,8 +38,19 @@ pub enum Start {
 /// Asks an application that already runs in this home to show its window.
 ///
 /// # Errors
-/// When something runs there that has no window to show.
+/// When something runs there that has no window to show, or does not answer for five seconds.
 pub async fn open_running(home: &Path) -> anyhow::Result<Running> {
+    ask_within(PATIENCE, home).await
+}
+
+async fn ask_within(patience: Duration, home: &Path) -> anyhow::Result<Running> {
+    let asked = tokio::time::timeout(patience, ask_to_open(home)).await;
+    asked.with_context(|| {
+        format!("Wakati runs already in {} and does not answer; end it, then start it again", home.display())
+    })?
+}
+
+async fn ask_to_open(home: &Path) -> anyhow::Result<Running> {
     let mut visit = match Visit::begin(home).await {
         Ok(visit) => visit,
         Err(NoAnswer::NotRunning) => return Ok(Running::No),
@@ -66,6 +78,9 @@ pub enum Running {
 /// When the node cannot start or fails.
 pub async fn run(home: &Path, start: Start) -> anyhow::Result<()> {
     let (open_window, window_wishes) = mpsc::channel(WINDOW_WISHES);
+    // Whatever can fail comes before the node's task is started, which is joined at the end.
+    let window = WindowProcess::new(home.to_owned())?;
+    let end = EndSignal::listen()?;
     let node = Node::open(home, RunOptions { open_window: Some(open_window) }).await?;
     let handle = node.handle();
     let stop = CancellationToken::new();
@@ -79,13 +94,13 @@ pub async fn run(home: &Path, start: Start) -> anyhow::Result<()> {
         handle,
         tray,
         notices: Notices::remembered(home.join("notices.json")),
-        window: WindowProcess::new(home.to_owned())?,
-        open_without_tray: None,
+        window,
+        without_tray: WithoutTray::default(),
     };
     if start == Start::Open {
         shell.open().await;
     }
-    let ended = shell.live(Inputs { snapshots, tray_events, window_wishes, running, stop }).await;
+    let ended = shell.live(Inputs { snapshots, tray_events, window_wishes, end, running, stop }).await;
     shell.window.close().await;
     shell.tray.hide().await;
     ended
@@ -96,6 +111,7 @@ struct Inputs {
     snapshots: watch::Receiver<Snapshot>,
     tray_events: mpsc::Receiver<Event>,
     window_wishes: mpsc::Receiver<()>,
+    end: EndSignal,
     running: JoinHandle<anyhow::Result<()>>,
     stop: CancellationToken,
 }
@@ -105,14 +121,12 @@ struct Shell {
     tray: Tray,
     notices: Notices,
     window: WindowProcess,
-    /// When to open the window because no tray has appeared.
-    open_without_tray: Option<Instant>,
+    without_tray: WithoutTray,
 }
 
 impl Shell {
     /// Lives until the node has ended, and says how it ended.
     async fn live(&mut self, mut inputs: Inputs) -> anyhow::Result<()> {
-        let mut signal = EndSignal::listen()?;
         let first = inputs.snapshots.borrow_and_update().clone();
         self.show(&first).await;
         loop {
@@ -125,14 +139,15 @@ impl Shell {
                 Some(event) = inputs.tray_events.recv() => self.on_tray(event, &inputs.stop).await,
                 Some(()) = inputs.window_wishes.recv() => self.open().await,
                 () = self.window.closed() => {}
-                () = signal.wait() => inputs.stop.cancel(),
+                () = inputs.end.wait() => inputs.stop.cancel(),
                 () = until(self.notices.wake_at()) => self.notices.show_due(&Zoned::now()).await,
-                () = until_instant(self.open_without_tray) => self.open().await,
+                () = until_instant(self.without_tray.wake_at()) => self.open().await,
             }
         }
     }
 
     async fn show(&mut self, snapshot: &Snapshot) {
+        self.without_tray.game(snapshot.game.is_some(), Instant::now());
         self.tray.update(View::of(snapshot)).await;
         self.notices.see(snapshot, Timestamp::now());
         self.notices.show_due(&Zoned::now()).await;
@@ -147,9 +162,9 @@ impl Shell {
             Event::Clicked(Action::Open) => self.open().await,
             // The node hands its jobs back, ends, and the loop with it.
             Event::Clicked(Action::Quit) => stop.cancel(),
-            Event::Shown => self.open_without_tray = None,
+            Event::Shown => self.without_tray.over(),
             Event::NotShown if self.window.is_open() => {}
-            Event::NotShown => self.open_without_tray = Some(Instant::now() + PATIENCE_FOR_A_TRAY),
+            Event::NotShown => self.without_tray.missing(Instant::now()),
         }
     }
 
@@ -163,7 +178,7 @@ impl Shell {
     }
 
     async fn open(&mut self) {
-        self.open_without_tray = None;
+        self.without_tray.over();
         if let Err(error) = self.window.open().await {
             tracing::error!(%error, "the window does not open");
         }
@@ -181,5 +196,21 @@ async fn until_instant(moment: Option<Instant>) {
     match moment {
         Some(moment) => tokio::time::sleep_until(moment).await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_second_start_does_not_wait_for_an_application_that_has_stopped() {
+        let home = tempfile::tempdir().unwrap();
+        assert_eq!(open_running(home.path()).await.unwrap(), Running::No);
+        // It listens, as a stopped process still does, and never answers.
+        let _stopped = std::os::unix::net::UnixListener::bind(home.path().join("desk.sock")).unwrap();
+        let error = ask_within(Duration::from_millis(50), home.path()).await.unwrap_err();
+        assert!(error.to_string().contains("does not answer"), "{error}");
     }
 }

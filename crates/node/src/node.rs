@@ -151,7 +151,7 @@ impl Node {
     /// Runs until `stop` is cancelled or the owner quits; running jobs are handed back first.
     ///
     /// # Errors
-    /// When the log cannot be read at the start.
+    /// When the senses do not start.
     pub async fn run(self, stop: CancellationToken) -> anyhow::Result<()> {
         let Self {
             home,
@@ -169,8 +169,9 @@ impl Node {
             scene,
         } = self;
         tracing::info!(home = %home.path().display(), node = %node_id(&key), "node starts");
-        let journal = Journal::start(store.clone(), key.clone(), log.zone.clone());
+        // What can fail comes before the first task, which would be left behind.
         let (looking, sensed, eyes) = Looking::start(&settings.games)?;
+        let journal = Journal::start(store.clone(), key.clone(), log.zone.clone());
         let (beat, beats) = watch::channel(Beat::default());
         // Ends link and desk, after the loop has said what it had to say.
         let over = CancellationToken::new();
@@ -196,8 +197,10 @@ impl Node {
         drop(inputs.sensed);
         looking.end().await;
         end_link(link, inputs.link_events).await;
-        if let Some(desk) = desk {
-            desk.await?;
+        if let Some(desk) = desk
+            && let Err(error) = desk.await
+        {
+            tracing::error!(%error, "the desk failed");
         }
         inputs.journal.end().await;
         drop(claim);
