@@ -178,6 +178,8 @@ async fn a_node_that_nobody_invited_says_so_once() -> anyhow::Result<()> {
     let sentence = owner.item.row("a sentence", |label| !label.is_empty()).await?.label;
     let shown = until("a notice", PATIENCE, async || owner.notices.so_far().first().cloned()).await?;
     assert_eq!(shown.title, sentence);
+    assert_eq!(owner.notices.during(Duration::from_secs(5)).await?, [], "it was said again");
+    assert_eq!(owner.notices.so_far().len(), 1);
     Ok(())
 }
 
