@@ -1,6 +1,6 @@
 //! Where jobs and nodes meet: the book of offers, the links that are open, and who waits for which tokens.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rand::SeedableRng;
@@ -125,22 +125,19 @@ impl Hub {
         book.claim(request, chance)
     }
 
+    /// How many tokens the answer to this request may have.
+    pub fn longest_answer(&self, request: &Request<'_>) -> u32 {
+        lock(&self.market).book.longest_answer(request)
+    }
+
     /// As [`Hub::claim`], but waits for a node until `deadline`.
-    pub async fn claim_until(
-        &self,
-        model: ModelDigest,
-        prompt_tokens: u32,
-        limit: u32,
-        excluded: &BTreeSet<NodeId>,
-        deadline: tokio::time::Instant,
-    ) -> Option<Match> {
-        let request = Request { model, prompt_tokens, limit, ceiling: None, excluded };
+    pub async fn claim_until(&self, request: &Request<'_>, deadline: tokio::time::Instant) -> Option<Match> {
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
             // Registered before the look, so that nothing that comes in between is missed.
             changed.as_mut().enable();
-            if let Ok(found) = self.claim(&request) {
+            if let Ok(found) = self.claim(request) {
                 return Some(found);
             }
             if tokio::time::timeout_at(deadline, changed).await.is_err() {

@@ -4,6 +4,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use toml::{Table, Value};
+use wakati_protocol::money::{NanoUsd, Price, Prices};
+
+/// The highest price that may be allowed, in dollars for a million tokens.
+const MOST_DOLLARS: i64 = 1_000_000;
 
 /// What an operator may change.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +22,9 @@ pub struct Settings {
     pub replacement: Duration,
     /// `migrations`: how often an answer may move to another node. 3.
     pub migrations: u32,
+    /// `highest_price_dollars`: dollars for a million tokens; what asks more for its prompt or its answer gets no
+    /// work. 20, and up to nine decimals: `0.5`.
+    pub highest_price: Price,
     /// `default_output_tokens`: the limit of a request that names none. 1024.
     pub default_output_tokens: u32,
     /// `credit_window_tokens`: how many tokens a node may be ahead of the consumer. 64.
@@ -44,6 +51,7 @@ impl Default for Settings {
             queue: Duration::from_secs(5),
             replacement: Duration::from_secs(10),
             migrations: 3,
+            highest_price: Price(20 * NanoUsd::DOLLAR.0),
             default_output_tokens: 1024,
             credit_window: 64,
             stalled_consumer: Duration::from_secs(60),
@@ -81,6 +89,12 @@ impl Settings {
         (settings, notices)
     }
 
+    /// The most that a node may ask.
+    #[must_use]
+    pub fn ceiling(&self) -> Prices {
+        Prices { input: self.highest_price, output: self.highest_price }
+    }
+
     fn set(&mut self, name: &str, value: &Value) -> Result<(), String> {
         let number = |low: u64, high: u64| {
             let given = value.as_integer().and_then(|n| u64::try_from(n).ok());
@@ -97,6 +111,7 @@ impl Settings {
             "queue_seconds" => self.queue = seconds(0)?,
             "replacement_seconds" => self.replacement = seconds(0)?,
             "migrations" => self.migrations = count(0, 100)?,
+            "highest_price_dollars" => self.highest_price = dollars(name, value)?,
             "default_output_tokens" => self.default_output_tokens = count(1, 1 << 20)?,
             "credit_window_tokens" => self.credit_window = count(1, 4096)?,
             "stalled_consumer_seconds" => self.stalled_consumer = seconds(1)?,
@@ -111,6 +126,18 @@ impl Settings {
     }
 }
 
+/// Exact dollars: what TOML writes without an exponent has all its decimals.
+fn dollars(name: &str, value: &Value) -> Result<Price, String> {
+    let amount = match value {
+        Value::Integer(_) | Value::Float(_) => value.to_string().parse().ok(),
+        Value::String(_) | Value::Boolean(_) | Value::Datetime(_) | Value::Array(_) | Value::Table(_) => None,
+    };
+    amount
+        .filter(|NanoUsd(nano)| (0..=MOST_DOLLARS * NanoUsd::DOLLAR.0).contains(nano))
+        .map(|NanoUsd(nano)| Price(nano))
+        .ok_or(format!("{name} must be dollars from 0 to {MOST_DOLLARS}; its default holds"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -122,6 +149,18 @@ mod tests {
         );
         assert_eq!(settings, Settings { token_gap: Duration::from_secs(7), ..Settings::default() });
         assert_eq!(notices.len(), 3);
+    }
+
+    #[test]
+    fn a_price_is_read_exactly() {
+        for (text, nano) in [("20", 20_000_000_000), ("0.5", 500_000_000), ("0", 0), ("0.000000001", 1)] {
+            let (settings, notices) = Settings::read(&format!("highest_price_dollars = {text}"));
+            assert_eq!((settings.highest_price, notices.len()), (Price(nano), 0), "{text}: {notices:?}");
+        }
+        for bad in ["-1", "1e300", "nan", "\"5\"", "2000000", "true"] {
+            let (settings, notices) = Settings::read(&format!("highest_price_dollars = {bad}"));
+            assert_eq!((settings, notices.len()), (Settings::default(), 1), "{bad}");
+        }
     }
 
     #[test]

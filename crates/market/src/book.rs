@@ -2,12 +2,17 @@
 
 #[cfg(test)]
 mod oracle;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use rand::Rng;
 use wakati_protocol::ids::{ModelDigest, NodeId};
 use wakati_protocol::money::Prices;
+
+/// An answer that is cut to fewer tokens than this is of little use to anybody.
+const LEAST_ANSWER: u32 = 256;
 
 /// What a node is willing to serve of one model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +34,7 @@ pub struct Request<'a> {
     /// Tokens that it generates, at most.
     pub limit: u32,
     /// Neither price may be above these.
-    pub ceiling: Option<Prices>,
+    pub ceiling: Prices,
     /// Nodes that already had their try at this job.
     pub excluded: &'a BTreeSet<NodeId>,
 }
@@ -70,7 +75,6 @@ pub struct Standing {
     pub nodes: u32,
     pub slots: u32,
     pub free: u32,
-    pub largest_context: u32,
     pub lowest: Prices,
     pub highest: Prices,
 }
@@ -130,13 +134,7 @@ impl Book {
         let mut best: Option<(i128, Offer, NodeId)> = None;
         let mut equals = 0_u32;
         let mut any = false;
-        for id in self.by_model.get(&request.model).into_iter().flatten() {
-            let Some((offer, free)) = self.nodes.get(id).and_then(|node| node.look(&request.model)) else {
-                continue;
-            };
-            if request.excluded.contains(id) || !fits(&offer, request) {
-                continue;
-            }
+        for (id, offer, free) in self.eligible(request) {
             any = true;
             if free == 0 {
                 continue;
@@ -153,7 +151,7 @@ impl Book {
                 }
                 _ => equals = 1,
             }
-            best = Some((cost, offer, *id));
+            best = Some((cost, offer, id));
         }
         let Some((_, offer, id)) = best else {
             return Err(if any { NoMatch::Busy } else { NoMatch::NoNode });
@@ -162,6 +160,37 @@ impl Book {
         *node.taken.entry(request.model).or_default() += 1;
         let claim = Claim { node: id, model: request.model, session: Session(node.session) };
         Ok(Match { claim, prices: offer.prices })
+    }
+
+    /// How many tokens the answer to this request may have: `request.limit`, or fewer where the market is short of
+    /// context. 0 when no node has room for the prompt.
+    ///
+    /// An answer is cut to what *more than half* of the nodes have room for that could give a useful one (the limit
+    /// or 256 tokens, whichever is less). So one node that declares a huge context gets no request to itself that
+    /// others would have answered well, and one that declares a tiny context cuts nobody's answer. Where no node has
+    /// room for a useful answer, those with room for any count.
+    #[must_use]
+    pub fn longest_answer(&self, request: &Request<'_>) -> u32 {
+        [request.limit.min(LEAST_ANSWER), 1]
+            .into_iter()
+            .map(|limit| self.majority_context(&Request { limit, ..*request }))
+            .find(|context| *context > 0)
+            .map_or(0, |context| request.limit.min(context.saturating_sub(request.prompt_tokens)))
+    }
+
+    /// The longest context that more than half of the nodes offer that this request could go to.
+    fn majority_context(&self, request: &Request<'_>) -> u32 {
+        let mut contexts: Vec<u32> = self.eligible(request).map(|(_, offer, _)| offer.context).collect();
+        contexts.sort_unstable_by_key(|context| std::cmp::Reverse(*context));
+        contexts.get(contexts.len() / 2).copied().unwrap_or(0)
+    }
+
+    /// Every node that this request could go to, with its offer and its free slots.
+    fn eligible(&self, request: &Request<'_>) -> impl Iterator<Item = (NodeId, Offer, u32)> {
+        self.by_model.get(&request.model).into_iter().flatten().filter_map(move |id| {
+            let (offer, free) = self.nodes.get(id)?.look(&request.model)?;
+            (!request.excluded.contains(id) && fits(&offer, request)).then_some((*id, offer, free))
+        })
     }
 
     /// Gives a slot back. A claim on a session that is over has nothing to give back.
@@ -190,7 +219,6 @@ impl Book {
             standing.nodes += 1;
             standing.slots += offer.slots;
             standing.free += free;
-            standing.largest_context = standing.largest_context.max(offer.context);
             let (low, high) = (&mut standing.lowest, &mut standing.highest);
             low.input = if first { offer.prices.input } else { low.input.min(offer.prices.input) };
             low.output = if first { offer.prices.output } else { low.output.min(offer.prices.output) };
@@ -229,99 +257,9 @@ impl Node {
 }
 
 fn fits(offer: &Offer, request: &Request<'_>) -> bool {
-    let needed = u64::from(request.prompt_tokens) + u64::from(request.limit);
-    let affordable = request
-        .ceiling
-        .is_none_or(|most| offer.prices.input <= most.input && offer.prices.output <= most.output);
-    u64::from(offer.context) >= needed && affordable
-}
-
-#[cfg(test)]
-mod tests {
-    use rand::SeedableRng;
-    use rand::rngs::StdRng;
-    use wakati_protocol::money::Price;
-
-    use super::*;
-
-    const MODEL: ModelDigest = ModelDigest([1; 32]);
-
-    fn node(n: u8) -> NodeId {
-        NodeId([n; 32])
-    }
-
-    fn offer(slots: u32, input: i64, output: i64) -> Offer {
-        let prices = Prices { input: Price(input), output: Price(output) };
-        Offer { model: MODEL, context: 1000, slots, prices }
-    }
-
-    fn request(excluded: &BTreeSet<NodeId>) -> Request<'_> {
-        Request { model: MODEL, prompt_tokens: 100, limit: 50, ceiling: None, excluded }
-    }
-
-    #[test]
-    fn the_cheapest_for_this_very_job_wins() {
-        let mut book = Book::default();
-        let mut chance = StdRng::seed_from_u64(1);
-        // For 100 in and 50 out: 100 x 1 + 50 x 9 = 550 against 100 x 4 + 50 x 2 = 500.
-        for (n, input, output) in [(1, 1, 9), (2, 4, 2)] {
-            let session = book.arrive(node(n));
-            book.offer(&node(n), session, &[offer(1, input, output)]);
-        }
-        let nobody = BTreeSet::new();
-        assert_eq!(book.claim(&request(&nobody), &mut chance).unwrap().claim.node, node(2));
-        assert_eq!(book.claim(&request(&nobody), &mut chance).unwrap().claim.node, node(1));
-        assert_eq!(book.claim(&request(&nobody), &mut chance), Err(NoMatch::Busy));
-        let all = BTreeSet::from([node(1), node(2)]);
-        assert_eq!(book.claim(&request(&all), &mut chance), Err(NoMatch::NoNode));
-    }
-
-    #[test]
-    fn equal_asks_share_the_work() {
-        let mut wins = [0_u32; 3];
-        let mut chance = StdRng::seed_from_u64(2);
-        for _ in 0..3000 {
-            let mut book = Book::default();
-            for n in 0..3 {
-                let session = book.arrive(node(n));
-                book.offer(&node(n), session, &[offer(1, 5, 5)]);
-            }
-            let found = book.claim(&request(&BTreeSet::new()), &mut chance).unwrap();
-            wins[usize::from(found.claim.node.0[0])] += 1;
-        }
-        assert!(wins.iter().all(|&n| (850..1150).contains(&n)), "{wins:?}");
-    }
-
-    #[test]
-    fn a_claim_on_an_old_session_frees_nothing_in_the_new_one() {
-        let mut book = Book::default();
-        let mut chance = StdRng::seed_from_u64(3);
-        let nobody = BTreeSet::new();
-        let old = book.arrive(node(1));
-        book.offer(&node(1), old, &[offer(1, 1, 1)]);
-        let before = book.claim(&request(&nobody), &mut chance).unwrap();
-        let new = book.arrive(node(1));
-        book.offer(&node(1), new, &[offer(1, 1, 1)]);
-        let after = book.claim(&request(&nobody), &mut chance).unwrap();
-        book.release(before.claim);
-        assert_eq!(book.standing(&MODEL).free, 0);
-        book.leave(&node(1), old);
-        assert_eq!(book.standing(&MODEL).nodes, 1);
-        book.release(after.claim);
-        assert_eq!(book.standing(&MODEL).free, 1);
-    }
-
-    #[test]
-    fn a_price_above_the_ceiling_and_a_small_context_are_passed_over() {
-        let mut book = Book::default();
-        let mut chance = StdRng::seed_from_u64(4);
-        let session = book.arrive(node(1));
-        book.offer(&node(1), session, &[offer(1, 5, 5)]);
-        let nobody = BTreeSet::new();
-        let ceiling = Some(Prices { input: Price(5), output: Price(4) });
-        let dear = Request { ceiling, ..request(&nobody) };
-        assert_eq!(book.claim(&dear, &mut chance), Err(NoMatch::NoNode));
-        let long = Request { limit: 901, ..request(&nobody) };
-        assert_eq!(book.claim(&long, &mut chance), Err(NoMatch::NoNode));
-    }
+    let (prompt, limit) = (u64::from(request.prompt_tokens), u64::from(request.limit));
+    let most = request.ceiling;
+    u64::from(offer.context) >= prompt + limit
+        && offer.prices.input <= most.input
+        && offer.prices.output <= most.output
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use axum::Json;
@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 use wakati_ledger::{Consumer, JobOpening, Limit, OpenError, Refusal};
 use wakati_market::{Match, NoMatch, Request};
-use wakati_protocol::ids::{JobId, ModelDigest};
+use wakati_protocol::ids::JobId;
 
 use crate::app::{App, Shared};
 use crate::checkpoints::Delivered;
@@ -153,16 +153,27 @@ async fn open(
         return Err(ApiError::field("logit_bias", "logit_bias names a token that the model does not have."));
     }
     let prompt_tokens = prompt.len() as u32;
-    let context = app.hub.standing(&entry.digest).largest_context.min(entry.context);
-    let Some(room) = context.checked_sub(prompt_tokens).filter(|room| *room > 0) else {
-        return Err(ApiError::no_node());
-    };
     let limit = match request.limit {
-        OutputLimit::Asked(limit) => Limit::Exactly(limit.min(room)),
-        OutputLimit::Open => Limit::UpTo(app.settings.default_output_tokens.min(room)),
+        OutputLimit::Asked(limit) => limit,
+        OutputLimit::Open => app.settings.default_output_tokens,
     };
-    let (Limit::Exactly(most) | Limit::UpTo(most)) = limit;
-    let first = claim(app, entry.digest, prompt_tokens, most).await?;
+    let nobody = BTreeSet::new();
+    let mut wanted = Request {
+        model: entry.digest,
+        prompt_tokens,
+        limit: limit.min(entry.context - prompt_tokens),
+        ceiling: app.settings.ceiling(),
+        excluded: &nobody,
+    };
+    wanted.limit = app.hub.longest_answer(&wanted);
+    if wanted.limit == 0 {
+        return Err(ApiError::no_node());
+    }
+    let limit = match request.limit {
+        OutputLimit::Asked(_) => Limit::Exactly(wanted.limit),
+        OutputLimit::Open => Limit::UpTo(wanted.limit),
+    };
+    let first = claim(app, &wanted).await?;
     let job = JobId(*uuid::Uuid::new_v4().as_bytes());
     let opening = JobOpening {
         job,
@@ -196,21 +207,19 @@ async fn open(
         limit: opened.limit,
         sampling,
         stops: request.stops.clone(),
-        delivered: Arc::new(AtomicU32::new(0)),
+        delivered: Delivered::default(),
     };
     Ok((order, first))
 }
 
 /// The node that answers. While all slots are taken the request waits its turn; without any node it does not.
-async fn claim(app: &App, model: ModelDigest, prompt_tokens: u32, limit: u32) -> Result<Match, ApiError> {
-    let nobody = BTreeSet::new();
-    match app.hub.claim(&Request { model, prompt_tokens, limit, ceiling: None, excluded: &nobody }) {
+async fn claim(app: &App, wanted: &Request<'_>) -> Result<Match, ApiError> {
+    match app.hub.claim(wanted) {
         Ok(found) => Ok(found),
         Err(NoMatch::NoNode) => Err(ApiError::no_node()),
         Err(NoMatch::Busy) => {
             let until = tokio::time::Instant::now() + app.settings.queue;
-            let found = app.hub.claim_until(model, prompt_tokens, limit, &nobody, until).await;
-            found.ok_or_else(ApiError::busy)
+            app.hub.claim_until(wanted, until).await.ok_or_else(ApiError::busy)
         }
     }
 }

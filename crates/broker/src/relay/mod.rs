@@ -27,7 +27,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tracing::Instrument;
 use wakati_ledger::{Finish, NewAttempt};
-use wakati_market::{Claim, Match};
+use wakati_market::{Claim, Match, Request};
 use wakati_protocol::ids::{Attempt, JobId, NodeId, Position};
 use wakati_protocol::job::{Cancel, Job, Sampling};
 use wakati_protocol::link::to_node;
@@ -206,13 +206,19 @@ impl Relay {
         let deadline = *self.waiting_since.get_or_insert_with(Instant::now) + self.app.settings.replacement;
         let input_tokens = (self.order.prompt.len() + self.emitted.len()) as u32;
         let rest = self.order.limit - self.emitted.len() as u32;
-        let digest = self.order.model.entry.digest;
         let found = loop {
             let out: BTreeSet<NodeId> = self.excluded.union(&self.busy).copied().collect();
             let until =
                 if self.busy.is_empty() { deadline } else { deadline.min(Instant::now() + BUSY_PAUSE) };
+            let request = Request {
+                model: self.order.model.entry.digest,
+                prompt_tokens: input_tokens,
+                limit: rest,
+                ceiling: self.app.settings.ceiling(),
+                excluded: &out,
+            };
             let found = tokio::select! {
-                found = self.app.hub.claim_until(digest, input_tokens, rest, &out, until) => found,
+                found = self.app.hub.claim_until(&request, until) => found,
                 () = self.to.closed() => return None,
                 () = self.app.abort.cancelled() => return None,
             };

@@ -147,6 +147,27 @@ impl Broker {
         node
     }
 
+    /// A node with an offer of its own, which the market shows when this returns.
+    pub async fn node_that_offers(&self, seed: u8, offer: ModelOffer) -> FakeNode {
+        let before = self.get("/v1/models/bytes").await["wakati"]["nodes"].as_u64().unwrap();
+        let invite = operator::invite(&self.home, &format!("owner {seed}")).await.unwrap();
+        let mut node = FakeNode::join(&self.url, seed, &invite, 0).await;
+        node.say(to_broker::Body::Offer(Offer { models: vec![offer] })).await;
+        within("an offer to be seen", async {
+            while self.get("/v1/models/bytes").await["wakati"]["nodes"] != before + 1 {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+        node
+    }
+
+    /// Two slots of 2048 tokens at these prices.
+    pub fn at(&self, input_price: i64, output_price: i64) -> ModelOffer {
+        let model = self.model.to_vec();
+        ModelOffer { model, context: 2048, slots: 2, input_price, output_price, speed_centi_tps: 0 }
+    }
+
     /// Until the market shows at least one more free slot than none.
     pub async fn until_offered(&self, _model: ModelDigest) {
         within("an offer to be seen", async {

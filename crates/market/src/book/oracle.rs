@@ -9,13 +9,16 @@ use super::*;
 
 const MODEL: ModelDigest = ModelDigest([1; 32]);
 
+fn prices(input: i64, output: i64) -> Prices {
+    Prices { input: Price(input), output: Price(output) }
+}
+
 fn node(n: u8) -> NodeId {
     NodeId([n; 32])
 }
 
 fn offer(slots: u32, input: i64, output: i64) -> Offer {
-    let prices = Prices { input: Price(input), output: Price(output) };
-    Offer { model: MODEL, context: 1000, slots, prices }
+    Offer { model: MODEL, context: 1000, slots, prices: prices(input, output) }
 }
 
 #[derive(Debug, Clone)]
@@ -65,12 +68,13 @@ proptest! {
                 }
                 Step::Claim(prompt_tokens, limit, out) => {
                     let excluded = out.iter().map(|&n| node(n)).collect();
-                    let request = Request { model: MODEL, prompt_tokens, limit, ceiling: None, excluded: &excluded };
+                    let request = Request { model: MODEL, prompt_tokens, limit, ceiling: prices(7, 7), excluded: &excluded };
                     let cost = |o: &Offer| i128::from(o.prices.input.0) * i128::from(prompt_tokens)
                         + i128::from(o.prices.output.0) * i128::from(limit);
                     let able: Vec<_> = list.iter()
                         .filter(|(n, _)| !out.contains(n) && prompt_tokens + limit <= 1000)
                         .filter_map(|(n, (_, o, taken))| o.map(|o| (*n, o, *taken)))
+                        .filter(|(_, o, _)| o.prices.input <= Price(7) && o.prices.output <= Price(7))
                         .collect();
                     let least = able.iter().filter(|(_, o, t)| *t < o.slots).map(|(_, o, _)| cost(o)).min();
                     match (book.claim(&request, &mut chance), least) {
