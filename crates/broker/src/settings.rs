@@ -25,6 +25,10 @@ pub struct Settings {
     /// `highest_price_dollars`: dollars for a million tokens; what asks more for its prompt or its answer gets no
     /// work. 20, and up to nine decimals: `0.5`.
     pub highest_price: Price,
+    /// `absorption_percent`: how much the platform may add to what a request pays when dearer nodes finish it or
+    /// read it again, in percent of its hold. 50. An owner gets 70% for reading a prompt again, so at 50 an answer
+    /// that has begun moves on only while its prompt costs no more than 2.5 times its longest answer.
+    pub absorption_percent: u32,
     /// `default_output_tokens`: the limit of a request that names none. 1024.
     pub default_output_tokens: u32,
     /// `credit_window_tokens`: how many tokens a node may be ahead of the consumer. 64.
@@ -52,6 +56,7 @@ impl Default for Settings {
             replacement: Duration::from_secs(10),
             migrations: 3,
             highest_price: Price(20 * NanoUsd::DOLLAR.0),
+            absorption_percent: 50,
             default_output_tokens: 1024,
             credit_window: 64,
             stalled_consumer: Duration::from_secs(60),
@@ -112,6 +117,7 @@ impl Settings {
             "replacement_seconds" => self.replacement = seconds(0)?,
             "migrations" => self.migrations = count(0, 100)?,
             "highest_price_dollars" => self.highest_price = dollars(name, value)?,
+            "absorption_percent" => self.absorption_percent = count(0, 1000)?,
             "default_output_tokens" => self.default_output_tokens = count(1, 1 << 20)?,
             "credit_window_tokens" => self.credit_window = count(1, 4096)?,
             "stalled_consumer_seconds" => self.stalled_consumer = seconds(1)?,

@@ -12,7 +12,7 @@ use tokio_tungstenite::tungstenite::Message;
 use wakati_broker::operator;
 use wakati_broker::settings::Settings;
 use wakati_protocol::job::{Finish, Tokens};
-use wakati_protocol::link::{Bye, RefuseReason, YieldReason, Yielding, to_broker, to_node};
+use wakati_protocol::link::{Bye, RefuseReason, to_broker, to_node};
 use wakati_protocol::receipt::verify;
 
 const PROMPT: i64 = 10;
@@ -40,10 +40,7 @@ async fn hand_over(way: Way, at: usize) {
         first.tokens(&job, position as u32, &letter.to_string()).await;
     }
     match way {
-        Way::Yields => {
-            let yielding = Yielding { reason: YieldReason::Game.into(), handed_back: Vec::new() };
-            first.say(to_broker::Body::Yielding(yielding)).await;
-        }
+        Way::Yields => first.yields().await,
         Way::Dies => first.leave().await,
         Way::Fails => first.end(&job, Finish::Failed, at as u32).await,
         Way::LosesTokens => first.end(&job, Finish::Stop, at as u32 + 3).await,
@@ -69,7 +66,9 @@ async fn hand_over(way: Way, at: usize) {
     let job = &books["jobs"][0];
     let whole = TEXT.len() as i64;
     let rest = whole - at as i64;
-    assert_eq!(job["charge"], (PROMPT * INPUT + whole * OUTPUT) / 1_000_000);
+    // What begins anew costs what the node asks that serves it.
+    let price = if at == 0 { OUTPUT + 1_000_000 } else { OUTPUT };
+    assert_eq!(job["charge"], (PROMPT * INPUT + whole * price) / 1_000_000);
     assert_eq!(job["attempts"][0]["positions"], at);
     assert_eq!(job["attempts"][1]["positions"], rest);
     let paid = |attempt: usize| job["attempts"][attempt]["pay"].as_i64().unwrap();
@@ -162,7 +161,7 @@ async fn a_job_that_fails_two_nodes_is_not_given_to_a_third() {
 }
 
 #[tokio::test]
-async fn a_refused_job_is_the_consumers_and_a_busy_node_is_asked_again() {
+async fn a_refused_job_is_the_consumers() {
     let broker = Broker::start(quick()).await;
     let key = broker.key("1").await;
     let mut node = broker.node(1, OUTPUT).await;
@@ -170,7 +169,13 @@ async fn a_refused_job_is_the_consumers_and_a_busy_node_is_asked_again() {
     let job = node.job().await;
     node.end(&job, Finish::Refused, 0).await;
     assert_eq!(asked.await.unwrap().status(), 400);
+}
 
+#[tokio::test]
+async fn a_busy_node_is_asked_again() {
+    let broker = Broker::start(quick()).await;
+    let key = broker.key("1").await;
+    let mut node = broker.node(1, OUTPUT).await;
     let asked = broker.ask(&key, json!({}));
     let job = node.job().await;
     node.end(&job, Finish::Busy, 0).await;

@@ -1,4 +1,4 @@
-//! What consumers pay.
+//! What consumers pay, what the platform adds, and what becomes of money and slots when things go wrong.
 
 #![allow(clippy::unwrap_used)]
 
@@ -6,13 +6,78 @@ mod common;
 
 use std::time::Duration;
 
-use common::{Broker, INPUT, OUTPUT, quick};
-use serde_json::json;
+use common::{Broker, INPUT, OUTPUT, events, quick, text_of};
+use serde_json::{Value, json};
 use wakati_broker::settings::Settings;
 use wakati_protocol::job::Finish;
-use wakati_protocol::link::ModelOffer;
+use wakati_protocol::link::{ModelOffer, Offer, to_broker};
 
-const PROMPT: u32 = 10;
+const PROMPT: i64 = 10;
+
+#[tokio::test]
+async fn a_free_node_that_yields_before_its_first_token_leaves_the_next_ones_price() {
+    let broker = Broker::start(quick()).await;
+    let key = broker.key("1").await;
+    let mut free = broker.node_that_offers(1, broker.at(0, 0)).await;
+    let mut dear = broker.node_that_offers(2, broker.at(INPUT * 100, OUTPUT * 100)).await;
+    let asked = broker.ask(&key, json!({"stream": true, "max_tokens": 50}));
+    free.job().await;
+    free.yields().await;
+    let job = dear.job().await;
+    assert_eq!((job.attempt, job.limit), (2, 50));
+    dear.tokens(&job, 0, "abc").await;
+    dear.end(&job, Finish::Stop, 3).await;
+    assert_eq!(text_of(&events(asked.await.unwrap()).await), "abc");
+    let books = broker.settled_books().await;
+    assert_eq!(books["jobs"][0]["charge"], (PROMPT * INPUT + 3 * OUTPUT) * 100 / 1_000_000);
+    assert_eq!((&books["absorption"], &books["consumers"][0]["held"]), (&json!(0), &json!(0)));
+}
+
+#[tokio::test]
+async fn an_account_that_cannot_cover_the_next_nodes_price_is_told_so() {
+    let broker = Broker::start(quick()).await;
+    let key = broker.key("0.000000800").await;
+    let mut free = broker.node_that_offers(1, broker.at(0, 0)).await;
+    let mut dear = broker.node_that_offers(2, broker.at(INPUT, OUTPUT)).await;
+    let asked = broker.ask(&key, json!({"stream": true, "max_tokens": 50}));
+    free.job().await;
+    free.yields().await;
+    let refused = asked.await.unwrap();
+    assert_eq!(refused.status(), 402);
+    let error: Value = refused.json().await.unwrap();
+    assert_eq!(error["error"]["credit"]["needed"], "0.000005500");
+    assert_eq!(error["error"]["credit"]["available"], "0.000000800");
+    broker.until_free(2).await;
+    // A request that names no limit gets what the account covers: 500 for the prompt and three tokens of 100.
+    let offer = Offer { models: vec![broker.at(0, 0)] };
+    free.say(to_broker::Body::Offer(offer)).await;
+    broker.until_free(4).await;
+    let asked = broker.ask(&key, json!({}));
+    assert_eq!(free.job().await.limit, 1024);
+    free.yields().await;
+    let job = dear.job().await;
+    assert_eq!(job.limit, 3);
+    dear.tokens(&job, 0, "abc").await;
+    assert_eq!(asked.await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn what_the_platform_would_add_for_a_dearer_node_has_an_end() {
+    let broker = Broker::start(quick()).await;
+    let key = broker.key("1").await;
+    let mut free = broker.node_that_offers(1, broker.at(0, 0)).await;
+    let _dear = broker.node_that_offers(2, broker.at(INPUT, OUTPUT)).await;
+    let asked = broker.ask(&key, json!({"stream": true}));
+    let job = free.job().await;
+    free.tokens(&job, 0, "a").await;
+    free.yields().await;
+    let events = events(asked.await.unwrap()).await;
+    let last: Value = serde_json::from_str(events.last().unwrap()).unwrap();
+    assert_eq!(last["error"]["code"], "nodes_failed");
+    let books = broker.settled_books().await;
+    assert_eq!((&books["absorption"], &books["jobs"][0]["charge"]), (&json!(0), &json!(0)));
+    assert_eq!(books["jobs"][0]["attempts"].as_array().unwrap().len(), 1);
+}
 
 #[tokio::test]
 async fn a_request_waits_rather_than_pay_more_than_the_highest_price() {
@@ -39,7 +104,7 @@ async fn a_node_with_a_huge_context_gets_no_request_to_itself() {
     let _huge = broker.node_that_offers(2, huge).await;
     let asked = broker.ask(&key, json!({"max_tokens": 4000}));
     let job = honest.job().await;
-    assert_eq!(job.limit, 2048 - PROMPT);
+    assert_eq!(job.limit, 2048 - PROMPT as u32);
     honest.tokens(&job, 0, "ok").await;
     honest.end(&job, Finish::Stop, 2).await;
     assert_eq!(asked.await.unwrap().status(), 200);

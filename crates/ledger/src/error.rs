@@ -36,6 +36,8 @@ pub enum LedgerError {
     NoSuchJob(JobId),
     #[error("job {0} is settled already")]
     Settled(JobId),
+    #[error("job {0} has begun to be delivered, or is settled")]
+    Begun(JobId),
     #[error("{0}")]
     Wrong(String),
     #[error("the system gave no random bytes")]

@@ -6,7 +6,7 @@ use wakati_protocol::money::{NanoUsd, Prices};
 use wakati_protocol::units::UnixMillis;
 
 use crate::error::{LedgerError, OpenError, Refusal};
-use crate::money::{Account, funds_of, post};
+use crate::money::{Account, Funds, funds_of, post};
 use crate::open::{Durable, Ledger};
 
 /// How many tokens a job may generate.
@@ -29,7 +29,7 @@ pub struct JobOpening<'a> {
     pub model_name: &'a str,
     pub prompt_tokens: u32,
     pub limit: Limit,
-    /// What the consumer pays, whatever happens later.
+    /// What the consumer pays from the first delivered position on, whatever happens later.
     pub locked: Prices,
     /// The first node.
     pub node: NodeId,
@@ -64,21 +64,61 @@ impl Ledger {
     pub async fn open_job(&self, opening: &JobOpening<'_>, at: UnixMillis) -> Result<Opened, OpenError> {
         let mut write = self.write(Durable::Process).await?;
         let funds = funds_of(write.on(), opening.account).await?;
-        let prompt = u64::from(opening.prompt_tokens);
-        let limit = match opening.limit {
-            Limit::Exactly(limit) => limit,
-            Limit::UpTo(limit) => affordable(opening.locked, prompt, funds.available).clamp(1, limit.max(1)),
-        };
-        let hold = opening.locked.cost(prompt, limit.into());
-        if hold > funds.available {
-            let (available, held) = (funds.available, funds.held);
-            return Err(OpenError::Refused(Refusal::Insufficient { available, held, needed: hold }));
-        }
-        insert_job(write.on(), opening, Opened { limit, hold }, at).await?;
+        let opened = cover(opening.locked, opening.prompt_tokens, opening.limit, funds)?;
+        let hold = opened.hold;
+        insert_job(write.on(), opening, opened, at).await?;
         let postings = [(Account::Available(opening.account), -hold), (Account::Held(opening.account), hold)];
         post(write.on(), "hold", Some(opening.job), at, &postings).await?;
         write.commit().await?;
-        Ok(Opened { limit, hold })
+        Ok(opened)
+    }
+
+    /// Notes that another node begins the job anew, locks its prices, and moves what is held to its worst case, in
+    /// one step. Only while no attempt has a position: after that the prices stay.
+    ///
+    /// # Errors
+    /// [`OpenError::Refused`] when the account does not cover it; then everything stays as it was.
+    pub async fn relock(
+        &self,
+        job: JobId,
+        attempt: &NewAttempt,
+        limit: Limit,
+        at: UnixMillis,
+    ) -> Result<Opened, OpenError> {
+        let mut write = self.write(Durable::Process).await?;
+        let row: Option<(String, u32, i64)> = sqlx::query_as(
+            "SELECT j.account, j.prompt_tokens, h.amount FROM jobs j JOIN holds h ON h.job = j.id
+             WHERE j.id = ? AND j.state = 'open' AND j.delivered = 0
+               AND NOT EXISTS (SELECT 1 FROM attempts WHERE job = j.id AND first_position > 0)",
+        )
+        .bind(job.to_vec())
+        .fetch_optional(write.on())
+        .await?;
+        let Some((account, prompt_tokens, before)) = row.filter(|_| attempt.first_position == 0) else {
+            return Err(LedgerError::Begun(job).into());
+        };
+        let (funds, before) = (funds_of(write.on(), &account).await?, NanoUsd(before));
+        // What this job holds itself is there for it.
+        let funds = Funds { available: funds.available + before, held: funds.held - before };
+        let opened = cover(attempt.prices, prompt_tokens, limit, funds)?;
+        sqlx::query(
+            "UPDATE jobs SET input_price = ?, output_price = ?, token_limit = ? WHERE id = ?;
+             UPDATE holds SET amount = ? WHERE job = ?;",
+        )
+        .bind(attempt.prices.input.0)
+        .bind(attempt.prices.output.0)
+        .bind(opened.limit)
+        .bind(job.to_vec())
+        .bind(opened.hold.0)
+        .bind(job.to_vec())
+        .execute(write.on())
+        .await?;
+        insert_attempt(write.on(), job, attempt).await?;
+        let more = opened.hold - before;
+        let postings = [(Account::Available(&account), -more), (Account::Held(&account), more)];
+        post(write.on(), "relock", Some(job), at, &postings).await?;
+        write.commit().await?;
+        Ok(opened)
     }
 
     /// Notes that another node goes on with the job.
@@ -114,6 +154,21 @@ impl Ledger {
         }
         write.commit().await
     }
+}
+
+/// The limit and the worst case of a job at these prices.
+fn cover(prices: Prices, prompt_tokens: u32, limit: Limit, funds: Funds) -> Result<Opened, OpenError> {
+    let prompt = u64::from(prompt_tokens);
+    let limit = match limit {
+        Limit::Exactly(limit) => limit,
+        Limit::UpTo(limit) => affordable(prices, prompt, funds.available).clamp(1, limit.max(1)),
+    };
+    let hold = prices.cost(prompt, limit.into());
+    let Funds { available, held } = funds;
+    if hold > available {
+        return Err(OpenError::Refused(Refusal::Insufficient { available, held, needed: hold }));
+    }
+    Ok(Opened { limit, hold })
 }
 
 /// The most tokens whose cost, rounded down, is within `available`.

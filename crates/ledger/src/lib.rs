@@ -10,6 +10,9 @@
 //!                         absorption ---> payable (refills and dearer nodes, which the platform pays)
 //! ```
 //!
+//! Until the first position is delivered, `relock` may move money between available and held: the job begins anew
+//! at another node's prices.
+//!
 //! This crate deliberately knows no HTTP, chooses no node and reads no clock: the caller passes the time.
 //! Uniqueness is always a constraint of the database, so that two processes can work on it.
 
@@ -33,4 +36,4 @@ pub use money::Funds;
 pub use open::Ledger;
 pub use receipts::BadAck;
 pub use settle::{Ending, Finish, Settlement};
-pub use split::{Split, Tried, split};
+pub use split::{Split, Tried, room, split};

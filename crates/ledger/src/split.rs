@@ -45,15 +45,27 @@ pub fn split(locked: Prices, prompt_tokens: u32, tried: &[Tried], empty_answer: 
             false => NanoUsd::ZERO,
         })
         .collect();
-    // The prompt is in the first share that is paid; later attempts read it again as a refill.
-    let mut prompt = u64::from(prompt_tokens);
-    let mut at_locked = NanoUsd::ZERO;
-    for t in tried.iter().filter(|t| earned(t)) {
-        at_locked += locked.share(std::mem::take(&mut prompt), t.positions.into(), Share::OWNER);
-    }
+    let at_locked = owners_share(locked, prompt_tokens, tried.iter().filter(|t| earned(t)));
     let paid: NanoUsd = pays.iter().copied().sum();
     let absorption = NanoUsd((paid - at_locked).0.max(0));
     Split { charge, fee: charge + absorption - paid, absorption, pays }
+}
+
+/// What the owner of one more attempt may get, if it delivers so many positions and the platform absorbs no more
+/// than `cap` in the whole job. Below zero when too much is absorbed already.
+#[must_use]
+pub fn room(locked: Prices, prompt_tokens: u32, tried: &[Tried], positions: u32, cap: NanoUsd) -> NanoUsd {
+    let paid: NanoUsd = split(locked, prompt_tokens, tried, false).pays.into_iter().sum();
+    let next = Tried { prices: locked, first_position: 0, input_tokens: 0, positions };
+    let served = tried.iter().filter(|t| t.positions > 0).chain([&next]);
+    cap + owners_share(locked, prompt_tokens, served) - paid
+}
+
+/// What owners get of the charge: their share at the locked prices, rounded down once for each attempt.
+fn owners_share<'a>(locked: Prices, prompt_tokens: u32, earned: impl Iterator<Item = &'a Tried>) -> NanoUsd {
+    // The prompt is in the first share that is paid; later attempts read it again as a refill.
+    let mut prompt = u64::from(prompt_tokens);
+    earned.map(|t| locked.share(std::mem::take(&mut prompt), t.positions.into(), Share::OWNER)).sum()
 }
 
 #[cfg(test)]
@@ -109,7 +121,33 @@ mod tests {
         assert_eq!(split.fee, split.charge - split.pays[0] - split.pays[1]);
     }
 
+    #[test]
+    fn a_free_node_that_yields_leaves_room_for_the_cap_only() {
+        // The first asked nothing and served one position: whatever the next one gets is the platform's to pay.
+        let locked = prices(0, 0);
+        assert_eq!(room(locked, 40, &[tried(locked, 0, 40, 1)], 99, NanoUsd(700)), NanoUsd(700));
+    }
+
     proptest! {
+        #[test]
+        fn a_next_attempt_within_its_room_keeps_absorption_within_the_cap(
+            input in 0..2_000_000_000_i64,
+            output in 0..2_000_000_000_i64,
+            next_input in 0..2_000_000_000_i64,
+            next_output in 0..2_000_000_000_i64,
+            prompt in 1..10_000_u32,
+            served in 1..500_u32,
+            more in 1..500_u32,
+            cap in 0..2_000_000_i64,
+        ) {
+            let (locked, cap) = (prices(input, output), NanoUsd(cap));
+            let first = tried(locked, 0, prompt, served);
+            let next = tried(prices(next_input, next_output), served, prompt + served, more);
+            let whole = split(locked, prompt, &[first, next], false);
+            let fits = whole.pays[1] <= room(locked, prompt, &[first], more, cap);
+            prop_assert_eq!(fits, whole.absorption <= cap);
+        }
+
         #[test]
         fn a_split_balances_and_nobody_pays_to_work(
             input in 0..2_000_000_000_i64,

@@ -8,7 +8,7 @@ use std::path::Path;
 use ed25519_dalek::SigningKey;
 use proptest::prelude::*;
 use wakati_ledger::{
-    Admission, BadAck, Ending, Finish, JobOpening, Ledger, Limit, NewAttempt, OpenError, Refusal,
+    Admission, BadAck, Ending, Finish, JobOpening, Ledger, Limit, NewAttempt, OpenError, Opened, Refusal,
 };
 use wakati_protocol::ids::{JobId, ModelDigest, NodeId};
 use wakati_protocol::money::{NanoUsd, Price, Prices};
@@ -57,6 +57,12 @@ fn opening(job: u8, key: i64, limit: Limit) -> JobOpening<'static> {
         locked: LOCKED,
         node: node(0),
     }
+}
+
+/// An attempt from the start, at the same price for what is read and what is generated.
+fn begin_anew(attempt: u32, n: u8, price: i64) -> NewAttempt {
+    let prices = Prices { input: Price(price), output: Price(price) };
+    NewAttempt { attempt, node: node(n), prices, first_position: 0, input_tokens: 40 }
 }
 
 fn ending(finish: Finish, delivered: u32) -> Ending {
@@ -144,6 +150,35 @@ async fn a_job_is_settled_once_and_its_receipts_are_kept_until_acknowledged() {
 }
 
 #[tokio::test]
+async fn a_job_that_begins_anew_pays_the_new_price_or_is_refused_and_stays_as_it_was() {
+    let home = tempfile::tempdir().unwrap();
+    let (ledger, key) = ledger_with_nodes(&home.path().join("books")).await;
+    ledger.credit("acme", NanoUsd(13_000), NOW).await.unwrap();
+    let free = JobOpening { locked: Prices::default(), ..opening(1, key, Limit::UpTo(100)) };
+    assert_eq!(ledger.open_job(&free, NOW).await.unwrap(), Opened { limit: 100, hold: NanoUsd(0) });
+    let job = JobId([1; 16]);
+    // 140 tokens at $0.10 a million are 14000, at $0.05 they are 7000, of which the account has 13000.
+    let dear = ledger.relock(job, &begin_anew(2, 1, 100_000_000), Limit::Exactly(100), NOW).await;
+    let Err(OpenError::Refused(Refusal::Insufficient { available, needed, .. })) = dear else {
+        panic!("{dear:?}")
+    };
+    assert_eq!((available, needed), (NanoUsd(13_000), NanoUsd(14_000)));
+    assert_eq!(ledger.funds("acme").await.unwrap().held, NanoUsd(0));
+    let cut = ledger.relock(job, &begin_anew(2, 1, 100_000_000), Limit::UpTo(100), NOW).await.unwrap();
+    assert_eq!(cut, Opened { limit: 90, hold: NanoUsd(13_000) });
+    let again = ledger.relock(job, &begin_anew(3, 2, 50_000_000), Limit::UpTo(100), NOW).await.unwrap();
+    assert_eq!(again, Opened { limit: 100, hold: NanoUsd(7_000) });
+    assert_eq!(ledger.funds("acme").await.unwrap().held, NanoUsd(7_000));
+    ledger.checkpoint(&[(job, 1)]).await.unwrap();
+    let late = ledger.relock(job, &begin_anew(4, 0, 0), Limit::UpTo(100), NOW).await;
+    assert!(matches!(late, Err(OpenError::Failed(_))), "{late:?}");
+    let settled = ledger.settle(job, ending(Finish::Stop, 60), NOW, &seal).await.unwrap();
+    assert_eq!(settled.charge, NanoUsd(5_000));
+    assert_eq!(settled.receipts.iter().map(|(_, r)| r.pay).collect::<Vec<_>>(), [3_500]);
+    assert_eq!(ledger.audit().await.unwrap(), []);
+}
+
+#[tokio::test]
 async fn postings_cannot_be_changed_or_taken_out_and_the_audit_sees_a_forged_balance() {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("books");
@@ -166,6 +201,8 @@ enum Step {
     /// Some open job goes on at another node, after this many more positions, at these prices.
     Attempt(usize, u8, u32, i64),
     Checkpoint(usize, u32),
+    /// Some open job begins anew at another node, at these prices.
+    Relock(usize, u8, i64),
     Settle(usize, u32, bool),
     SettleAgain(usize),
     Crash,
@@ -177,6 +214,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (1..200_u32, any::<bool>()).prop_map(|(limit, exact)| Step::Open(limit, exact)),
         3 => (0..9_usize, 0..3_u8, 0..40_u32, 0..300_000_000_i64)
             .prop_map(|(job, n, more, price)| Step::Attempt(job, n, more, price)),
+        3 => (0..9_usize, 0..3_u8, 0..300_000_000_i64).prop_map(|(job, n, price)| Step::Relock(job, n, price)),
         3 => (0..9_usize, 0..60_u32).prop_map(|(job, more)| Step::Checkpoint(job, more)),
         3 => (0..9_usize, 0..60_u32, any::<bool>()).prop_map(|(job, more, stop)| Step::Settle(job, more, stop)),
         1 => (0..9_usize).prop_map(Step::SettleAgain),
@@ -189,14 +227,16 @@ fn step() -> impl Strategy<Value = Step> {
 struct Model {
     limit: u32,
     hold: i64,
+    locked: Prices,
     emitted: u32,
     durable: u32,
     attempts: u32,
 }
 
 /// The charge by the definition: floor of the locked prices, nothing for nothing.
-fn charge(delivered: u32, empty_answer: bool) -> i64 {
-    if delivered == 0 && !empty_answer { 0 } else { 40 * 50 + i64::from(delivered) * 100 }
+fn charge(locked: Prices, delivered: u32, empty_answer: bool) -> i64 {
+    let exact = 40 * locked.input.0 + i64::from(delivered) * locked.output.0;
+    if delivered == 0 && !empty_answer { 0 } else { exact / 1_000_000 }
 }
 
 fn pick(open: &BTreeMap<u8, Model>, at: usize) -> Option<u8> {
@@ -225,7 +265,10 @@ async fn play(steps: Vec<Step>) {
                 if let Ok(opened) = opened {
                     available -= opened.hold.0;
                     let (limit, hold) = (opened.limit, opened.hold.0);
-                    open.insert(next, Model { limit, hold, emitted: 0, durable: 0, attempts: 1 });
+                    open.insert(
+                        next,
+                        Model { limit, hold, locked: LOCKED, emitted: 0, durable: 0, attempts: 1 },
+                    );
                 }
                 next += 1;
             }
@@ -245,6 +288,22 @@ async fn play(steps: Vec<Step>) {
                 };
                 ledger.begin_attempt(JobId([id; 16]), &new).await.unwrap();
             }
+            Step::Relock(at, n, price) => {
+                let Some((id, job)) = pick(&open, at).and_then(|id| open.get_mut(&id).map(|job| (id, job)))
+                else {
+                    continue;
+                };
+                let new = begin_anew(job.attempts + 1, n, price);
+                let limit = Limit::Exactly(job.limit);
+                let relocked = ledger.relock(JobId([id; 16]), &new, limit, NOW).await;
+                let needed = (40 + i64::from(job.limit)) * price / 1_000_000;
+                assert_eq!(relocked.is_ok(), job.emitted == 0 && needed <= available + job.hold);
+                if let Ok(relocked) = relocked {
+                    assert_eq!(relocked, Opened { limit: job.limit, hold: NanoUsd(needed) });
+                    available += job.hold - needed;
+                    (job.hold, job.locked, job.attempts) = (needed, new.prices, job.attempts + 1);
+                }
+            }
             Step::Checkpoint(at, more) => {
                 let Some((id, job)) = pick(&open, at).and_then(|id| open.get_mut(&id).map(|job| (id, job)))
                 else {
@@ -263,7 +322,7 @@ async fn play(steps: Vec<Step>) {
                 let finish = if stop { Finish::Stop } else { Finish::Cancelled };
                 let done =
                     ledger.settle(JobId([id; 16]), ending(finish, delivered), NOW, &seal).await.unwrap();
-                assert_eq!(done.charge.0, charge(delivered, stop && job.attempts == 1));
+                assert_eq!(done.charge.0, charge(job.locked, delivered, stop && job.attempts == 1));
                 assert!(done.charge.0 <= job.hold);
                 available += job.hold - done.charge.0;
                 settled.push((id, done.charge));
@@ -280,7 +339,7 @@ async fn play(steps: Vec<Step>) {
                 ledger = Ledger::open(&file).await.unwrap();
                 assert_eq!(ledger.recover(NOW, &seal).await.unwrap(), open.len());
                 for (id, job) in std::mem::take(&mut open) {
-                    let charged = charge(job.durable, false);
+                    let charged = charge(job.locked, job.durable, false);
                     available += job.hold - charged;
                     settled.push((id, NanoUsd(charged)));
                 }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rand::Rng;
 use wakati_protocol::ids::{ModelDigest, NodeId};
-use wakati_protocol::money::Prices;
+use wakati_protocol::money::{NanoUsd, Prices, Share};
 
 /// An answer that is cut to fewer tokens than this is of little use to anybody.
 const LEAST_ANSWER: u32 = 256;
@@ -35,8 +35,21 @@ pub struct Request<'a> {
     pub limit: u32,
     /// Neither price may be above these.
     pub ceiling: Prices,
+    /// What the node's owner may get; `None` while the consumer pays whatever the node asks.
+    pub budget: Option<Budget>,
     /// Nodes that already had their try at this job.
     pub excluded: &'a BTreeSet<NodeId>,
+}
+
+/// What a node's owner may get for a job, at most.
+///
+/// The first token pays for the whole prompt, and a node may leave after it, so it has a limit of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget {
+    /// For the prompt and one token.
+    pub first_token: NanoUsd,
+    /// For the prompt and as many tokens as the job may have.
+    pub whole: NanoUsd,
 }
 
 /// One connection of a node. A node that comes back has another session, with all its slots free.
@@ -259,7 +272,9 @@ impl Node {
 fn fits(offer: &Offer, request: &Request<'_>) -> bool {
     let (prompt, limit) = (u64::from(request.prompt_tokens), u64::from(request.limit));
     let most = request.ceiling;
+    let pay = |tokens| offer.prices.share(prompt, tokens, Share::OWNER);
     u64::from(offer.context) >= prompt + limit
         && offer.prices.input <= most.input
         && offer.prices.output <= most.output
+        && request.budget.is_none_or(|most| pay(1) <= most.first_token && pay(limit) <= most.whole)
 }

@@ -7,4 +7,4 @@
 
 mod book;
 
-pub use book::{Book, Claim, Match, NoMatch, Offer, Request, Session, Standing};
+pub use book::{Book, Budget, Claim, Match, NoMatch, Offer, Request, Session, Standing};

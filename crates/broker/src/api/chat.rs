@@ -163,6 +163,7 @@ async fn open(
         prompt_tokens,
         limit: limit.min(entry.context - prompt_tokens),
         ceiling: app.settings.ceiling(),
+        budget: None,
         excluded: &nobody,
     };
     wanted.limit = app.hub.longest_answer(&wanted);
@@ -204,7 +205,10 @@ async fn open(
         job,
         model: Arc::clone(model),
         prompt,
+        asked: limit,
         limit: opened.limit,
+        locked: first.prices,
+        hold: opened.hold,
         sampling,
         stops: request.stops.clone(),
         delivered: Delivered::default(),

@@ -2,7 +2,7 @@
 
 use tokio::sync::mpsc;
 use tokio::time::timeout;
-use wakati_ledger::{Ending, Finish};
+use wakati_ledger::{Ending, Finish, Refusal};
 use wakati_market::Claim;
 use wakati_protocol::ids::Position;
 use wakati_protocol::link::to_node;
@@ -65,9 +65,8 @@ impl Relay {
             Outcome::Complete(finish) => (*finish, emitted),
             Outcome::Left => (Finish::Cancelled, self.taken()),
             Outcome::Refused => (Finish::Refused, self.taken()),
-            Outcome::Aborted | Outcome::Failed | Outcome::Over(_) | Outcome::Busy => {
-                (Finish::Failed, self.taken())
-            }
+            Outcome::Aborted | Outcome::Over(_) | Outcome::Failed => (Finish::Failed, self.taken()),
+            Outcome::Busy | Outcome::Short(_) => (Finish::Failed, self.taken()),
         };
         let ending = Ending { finish, delivered: Some(delivered) };
         let settled = app.ledger.settle(self.order.job, ending, now(), &|bytes| app.sign(bytes)).await;
@@ -103,9 +102,11 @@ impl Relay {
             )),
             Outcome::Aborted => Chunk::Fault(ApiError::ending()),
             Outcome::Busy if emitted == 0 => Chunk::Fault(ApiError::busy()),
-            Outcome::Left | Outcome::Failed | Outcome::Over(_) | Outcome::Busy => {
-                Chunk::Fault(ApiError::unfinished())
+            Outcome::Short(Refusal::Insufficient { available, held, needed }) => {
+                Chunk::Fault(ApiError::insufficient(*available, *held, *needed))
             }
+            Outcome::Left | Outcome::Over(_) | Outcome::Failed => Chunk::Fault(ApiError::unfinished()),
+            Outcome::Busy => Chunk::Fault(ApiError::unfinished()),
         };
         // There is room, unless the consumer has left: see `say_the_rest`.
         let _ = self.to.try_send(word);

@@ -12,9 +12,12 @@
 //!
 //! A token is taken if and only if its attempt is current (the hub sees to that) and its position is next.
 //! *Delivered* is what the response's body has taken; [`Order::delivered`] is counted there, and only that is billed
-//! when the consumer leaves. A job is settled before its last chunk is sent: a consumer that has seen the end has
+//! when the answer stays incomplete. Until the first token the
+//! price is that of the node that serves; after it, it stays, and what a dearer node costs is absorbed within a
+//! cap. A job is settled before its last chunk is sent: a consumer that has seen the end has
 //! a job in the books, whatever happens next.
 
+mod another;
 mod end;
 mod follow;
 
@@ -26,11 +29,12 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tracing::Instrument;
-use wakati_ledger::{Finish, NewAttempt};
-use wakati_market::{Claim, Match, Request};
+use wakati_ledger::{Finish, Limit, Refusal, Tried};
+use wakati_market::{Claim, Match};
 use wakati_protocol::ids::{Attempt, JobId, NodeId, Position};
 use wakati_protocol::job::{Cancel, Job, Sampling};
 use wakati_protocol::link::to_node;
+use wakati_protocol::money::{NanoUsd, Prices};
 
 use crate::app::Shared;
 use crate::checkpoints::Delivered;
@@ -51,7 +55,13 @@ pub struct Order {
     pub job: JobId,
     pub model: Arc<Model>,
     pub prompt: Vec<u32>,
+    /// What the consumer asked for, and what it came to at the locked prices.
+    pub asked: Limit,
     pub limit: u32,
+    /// What the consumer pays.
+    pub locked: Prices,
+    /// The most that it may come to.
+    pub hold: NanoUsd,
     pub sampling: Sampling,
     pub stops: Vec<String>,
     /// Positions that the consumer has.
@@ -81,11 +91,14 @@ enum Outcome {
     Left,
     /// The broker ends.
     Aborted,
-    Refused,
     /// The attempt is over, the job is not. The word is for the metrics.
     Over(&'static str),
+    /// By the node's own word, or because it sent garbage.
     Failed,
+    Refused,
     Busy,
+    /// The job would begin anew at a price that the account cannot cover.
+    Short(Refusal),
 }
 
 struct Relay {
@@ -97,14 +110,18 @@ struct Relay {
     /// Positions whose text has been let go entirely.
     spoken: Position,
     attempt: Attempt,
+    /// All attempts so far. The last one's positions are counted when it is over.
+    tried: Vec<Tried>,
     /// Nodes that had their try.
     excluded: BTreeSet<NodeId>,
     /// Nodes that had no slot a moment ago; nobody is at fault.
     busy: BTreeSet<NodeId>,
     /// When the job was last left without a node; `None` while tokens come.
     waiting_since: Option<Instant>,
-    /// `End Failed` at this position, so many times.
+    /// Failures at this position, so many.
     failed_at: (Position, u32),
+    /// Attempts that failed, went away.
+    migrations: u32,
 }
 
 /// Relays a job in a task of its own.
@@ -112,6 +129,7 @@ pub fn relay(app: &Shared, order: Order, first: Match, to: mpsc::Sender<Chunk>) 
     let span = tracing::info_span!("job", job = %order.job, model = order.model.entry.slug);
     app.checkpoints.watch(order.job, &order.delivered);
     measures::job_opened();
+    let input_tokens = order.prompt.len() as u32;
     let relay = Relay {
         app: Arc::clone(app),
         answer: Answer::new(order.stops.clone()),
@@ -120,26 +138,27 @@ pub fn relay(app: &Shared, order: Order, first: Match, to: mpsc::Sender<Chunk>) 
         emitted: Vec::new(),
         spoken: 0,
         attempt: 1,
+        tried: vec![Tried { prices: first.prices, first_position: 0, input_tokens, positions: 0 }],
         excluded: BTreeSet::new(),
         busy: BTreeSet::new(),
         waiting_since: None,
         failed_at: (0, 0),
+        migrations: 0,
     };
     let crash = app.crash.clone();
     let job = async move {
         tokio::select! {
             biased;
             () = crash.cancelled() => {}
-            () = relay.run(first) => {}
+            () = relay.run(first.claim) => {}
         }
     };
     app.tasks.spawn(job.instrument(span));
 }
 
 impl Relay {
-    async fn run(mut self, first: Match) {
-        let mut claim = first.claim;
-        let mut migrations = 0;
+    async fn run(mut self, first: Claim) {
+        let mut claim = first;
         let (outcome, last) = loop {
             let node = claim.node;
             let mut news = self.app.hub.start(&node, self.order.job, self.job());
@@ -149,13 +168,7 @@ impl Relay {
             };
             measures::attempt_ended(word(&outcome));
             tracing::debug!(%node, attempt = self.attempt, ended = word(&outcome), "attempt ended");
-            let moves_on = match outcome {
-                Outcome::Over(_) => self.may_migrate(&mut migrations),
-                Outcome::Failed => !self.poisoned() && self.may_migrate(&mut migrations),
-                Outcome::Busy => true,
-                Outcome::Complete(_) | Outcome::Left | Outcome::Aborted | Outcome::Refused => false,
-            };
-            if !moves_on {
+            if !self.moves_on(&outcome) {
                 break (outcome, Some((claim, news)));
             }
             self.cancel(&node);
@@ -163,11 +176,9 @@ impl Relay {
             self.app.hub.release(claim);
             let set = if matches!(outcome, Outcome::Busy) { &mut self.busy } else { &mut self.excluded };
             set.insert(node);
-            match self.another().await {
-                Some(next) => claim = next,
-                None if self.to.is_closed() => break (Outcome::Left, None),
-                None if self.app.abort.is_cancelled() => break (Outcome::Aborted, None),
-                None => break (outcome, None),
+            match self.another(outcome).await {
+                Ok(next) => claim = next,
+                Err(outcome) => break (outcome, None),
             }
         };
         self.end(outcome, last).await;
@@ -187,9 +198,20 @@ impl Relay {
         }
     }
 
-    fn may_migrate(&self, migrations: &mut u32) -> bool {
-        *migrations += 1;
-        *migrations <= self.app.settings.migrations
+    /// Whether another node may try.
+    fn moves_on(&mut self, outcome: &Outcome) -> bool {
+        match outcome {
+            Outcome::Over(_) => self.may_migrate(),
+            Outcome::Failed => !self.poisoned() && self.may_migrate(),
+            Outcome::Busy => true,
+            Outcome::Complete(_) | Outcome::Left | Outcome::Aborted | Outcome::Refused => false,
+            Outcome::Short(_) => false,
+        }
+    }
+
+    fn may_migrate(&mut self) -> bool {
+        self.migrations += 1;
+        self.migrations <= self.app.settings.migrations
     }
 
     /// A job that makes nodes fail is not passed round. Only a node's own word counts here: a lost link says nothing
@@ -199,50 +221,6 @@ impl Relay {
         let times = if self.failed_at.0 == here { self.failed_at.1 + 1 } else { 1 };
         self.failed_at = (here, times);
         times >= POISON
-    }
-
-    /// Another node for the rest of the job, waited for if need be, and noted in the books.
-    async fn another(&mut self) -> Option<Claim> {
-        let deadline = *self.waiting_since.get_or_insert_with(Instant::now) + self.app.settings.replacement;
-        let input_tokens = (self.order.prompt.len() + self.emitted.len()) as u32;
-        let rest = self.order.limit - self.emitted.len() as u32;
-        let found = loop {
-            let out: BTreeSet<NodeId> = self.excluded.union(&self.busy).copied().collect();
-            let until =
-                if self.busy.is_empty() { deadline } else { deadline.min(Instant::now() + BUSY_PAUSE) };
-            let request = Request {
-                model: self.order.model.entry.digest,
-                prompt_tokens: input_tokens,
-                limit: rest,
-                ceiling: self.app.settings.ceiling(),
-                excluded: &out,
-            };
-            let found = tokio::select! {
-                found = self.app.hub.claim_until(&request, until) => found,
-                () = self.to.closed() => return None,
-                () = self.app.abort.cancelled() => return None,
-            };
-            if found.is_some() || Instant::now() >= deadline {
-                break found?;
-            }
-            self.busy.clear();
-        };
-        self.attempt += 1;
-        let attempt = NewAttempt {
-            attempt: self.attempt,
-            node: found.claim.node,
-            prices: found.prices,
-            first_position: self.emitted.len() as Position,
-            input_tokens,
-        };
-        match self.app.ledger.begin_attempt(self.order.job, &attempt).await {
-            Ok(()) => Some(found.claim),
-            Err(error) => {
-                tracing::error!(%error, "an attempt could not be noted");
-                self.app.hub.release(found.claim);
-                None
-            }
-        }
     }
 
     fn cancel(&self, node: &NodeId) {
@@ -265,5 +243,6 @@ fn word(outcome: &Outcome) -> &'static str {
         Outcome::Over(word) => word,
         Outcome::Failed => "failed",
         Outcome::Busy => "busy",
+        Outcome::Short(_) => "short of funds",
     }
 }

@@ -23,7 +23,9 @@ use wakati_broker::{Running, start};
 use wakati_catalogue::Entry;
 use wakati_protocol::ids::{ModelDigest, NodeId};
 use wakati_protocol::job::{End, Finish, Job, Tokens};
-use wakati_protocol::link::{Hello, ModelOffer, Offer, ToBroker, ToNode, to_broker, to_node};
+use wakati_protocol::link::{
+    Hello, ModelOffer, Offer, ToBroker, ToNode, YieldReason, Yielding, to_broker, to_node,
+};
 use wakati_protocol::money::NanoUsd;
 use wakati_protocol::receipt::{Receipt, ReceiptAck, hello_bytes, sign};
 
@@ -334,6 +336,11 @@ impl FakeNode {
             ..End::default()
         };
         self.say(to_broker::Body::End(end)).await;
+    }
+
+    pub async fn yields(&mut self) {
+        let yielding = Yielding { reason: YieldReason::Game.into(), handed_back: Vec::new() };
+        self.say(to_broker::Body::Yielding(yielding)).await;
     }
 
     pub async fn leave(mut self) {

@@ -68,7 +68,7 @@ proptest! {
                 }
                 Step::Claim(prompt_tokens, limit, out) => {
                     let excluded = out.iter().map(|&n| node(n)).collect();
-                    let request = Request { model: MODEL, prompt_tokens, limit, ceiling: prices(7, 7), excluded: &excluded };
+                    let request = Request { model: MODEL, prompt_tokens, limit, ceiling: prices(7, 7), budget: None, excluded: &excluded };
                     let cost = |o: &Offer| i128::from(o.prices.input.0) * i128::from(prompt_tokens)
                         + i128::from(o.prices.output.0) * i128::from(limit);
                     let able: Vec<_> = list.iter()

@@ -21,7 +21,7 @@ fn offer(slots: u32, input: i64, output: i64) -> Offer {
 }
 
 fn request(excluded: &BTreeSet<NodeId>) -> Request<'_> {
-    Request { model: MODEL, prompt_tokens: 100, limit: 50, ceiling: prices(100, 100), excluded }
+    Request { model: MODEL, prompt_tokens: 100, limit: 50, ceiling: prices(100, 100), budget: None, excluded }
 }
 
 #[test]
@@ -98,6 +98,24 @@ fn a_busy_cheap_node_is_waited_for_while_a_free_one_asks_more_than_the_ceiling()
         book.offer(&node(n), session, &[offer(slots, price, price)]);
     }
     assert_eq!(book.claim(&request(&BTreeSet::new()), &mut chance), Err(NoMatch::Busy));
+}
+
+#[test]
+fn a_node_that_would_cost_more_than_the_budget_is_passed_over() {
+    let mut book = Book::default();
+    let mut chance = StdRng::seed_from_u64(6);
+    let session = book.arrive(node(1));
+    // 70% of 100 x $20/M and 50 x $10/M: 1_407_000 nano-USD after one token, 1_750_000 after all.
+    book.offer(&node(1), session, &[offer(9, 20_000_000_000, 10_000_000_000)]);
+    let nobody = BTreeSet::new();
+    let dear = Request { ceiling: prices(i64::MAX, i64::MAX), ..request(&nobody) };
+    for (first_token, whole, found) in
+        [(1_407_000, 1_750_000, true), (1_406_999, 1_750_000, false), (1_407_000, 1_749_999, false)]
+    {
+        let budget = Some(Budget { first_token: NanoUsd(first_token), whole: NanoUsd(whole) });
+        let claim = book.claim(&Request { budget, ..dear }, &mut chance);
+        assert_eq!(claim.is_ok(), found, "{budget:?}: {claim:?}");
+    }
 }
 
 /// How long an answer may be, of so many tokens asked after a prompt of 100, on nodes of these contexts.
