@@ -109,3 +109,18 @@ async fn a_node_with_a_huge_context_gets_no_request_to_itself() {
     honest.end(&job, Finish::Stop, 2).await;
     assert_eq!(asked.await.unwrap().status(), 200);
 }
+
+#[tokio::test]
+async fn an_answer_that_was_to_come_whole_and_never_left_is_not_charged() {
+    let broker = Broker::start(quick()).await;
+    let key = broker.key("1").await;
+    let mut node = broker.node(1, OUTPUT).await;
+    let asked = broker.ask(&key, json!({"stream": false}));
+    let job = node.job().await;
+    node.tokens(&job, 0, "abc").await;
+    node.tokens(&job, 3, "def").await;
+    node.leave().await;
+    assert_eq!(asked.await.unwrap().status(), 502);
+    let books = broker.settled_books().await;
+    assert_eq!((&books["jobs"][0]["charge"], &books["jobs"][0]["finish"]), (&json!(0), &json!("failed")));
+}

@@ -67,7 +67,7 @@ pub async fn complete(
     if request.stream {
         stream(reply, chunks, delivered, began).await
     } else {
-        whole(reply, chunks, &delivered, began).await
+        whole(reply, chunks, began).await
     }
 }
 
@@ -228,17 +228,17 @@ async fn claim(app: &App, wanted: &Request<'_>) -> Result<Match, ApiError> {
     }
 }
 
+/// Nothing of the answer leaves before all of it is there, so nothing is delivered before.
 async fn whole(
     reply: Reply,
     mut chunks: mpsc::Receiver<Chunk>,
-    delivered: &Delivered,
     began: Instant,
 ) -> Result<Response, ApiError> {
     let mut answer = String::new();
     let mut all: Option<Vec<_>> = None;
     while let Some(chunk) = chunks.recv().await {
         match chunk {
-            Chunk::Text { text, probabilities, upto } => {
+            Chunk::Text { text, probabilities, .. } => {
                 if answer.is_empty() {
                     measures::first_token(began.elapsed().as_secs_f64());
                 }
@@ -246,7 +246,6 @@ async fn whole(
                 if let Some(probabilities) = probabilities {
                     all.get_or_insert_default().extend(probabilities);
                 }
-                delivered.store(upto, Ordering::Release);
             }
             Chunk::End { reason, usage } => {
                 return Ok(Json(reply.whole(&answer, all.as_deref(), reason, usage)).into_response());

@@ -12,7 +12,7 @@
 //!
 //! A token is taken if and only if its attempt is current (the hub sees to that) and its position is next.
 //! *Delivered* is what the response's body has taken; [`Order::delivered`] is counted there, and only that is billed
-//! when the answer stays incomplete. Until the first token the
+//! when the answer stays incomplete: nothing of an answer that would have been sent whole. Until the first token the
 //! price is that of the node that serves; after it, it stays, and what a dearer node costs is absorbed within a
 //! cap. A job is settled before its last chunk is sent: a consumer that has seen the end has
 //! a job in the books, whatever happens next.
