@@ -6,7 +6,7 @@ mod common;
 
 use std::time::Duration;
 
-use common::{Broker, INPUT, OUTPUT, events, quick, text_of};
+use common::{Broker, INPUT, OUTPUT, events, quick, text_of, within};
 use serde_json::{Value, json};
 use wakati_broker::settings::Settings;
 use wakati_protocol::job::Finish;
@@ -123,4 +123,44 @@ async fn an_answer_that_was_to_come_whole_and_never_left_is_not_charged() {
     assert_eq!(asked.await.unwrap().status(), 502);
     let books = broker.settled_books().await;
     assert_eq!((&books["jobs"][0]["charge"], &books["jobs"][0]["finish"]), (&json!(0), &json!("failed")));
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_while_its_job_is_opened_leaves_nothing_behind() {
+    let broker = Broker::start(quick()).await;
+    let key = broker.key("1").await;
+    let _node = broker.node(1, OUTPUT).await;
+    let mut database = broker.database().await;
+    sqlx::query("BEGIN IMMEDIATE").execute(&mut database).await.unwrap();
+    let asked = broker.ask(&key, json!({"stream": true}));
+    broker.until_free(1).await;
+    asked.abort();
+    assert!(asked.await.is_err_and(|error| error.is_cancelled()));
+    broker.get("/v1/models").await;
+    sqlx::query("ROLLBACK").execute(&mut database).await.unwrap();
+    let back = async {
+        broker.until_free(2).await;
+        broker.settled_books().await
+    };
+    let books = tokio::time::timeout(Duration::from_secs(5), back).await.unwrap();
+    assert_eq!((&books["jobs"][0]["charge"], &books["consumers"][0]["held"]), (&json!(0), &json!(0)));
+    assert_eq!(books["jobs"][0]["finish"], "cancelled");
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_the_queue_takes_no_slot() {
+    let broker = Broker::start(Settings { queue: Duration::from_secs(60), ..quick() }).await;
+    let key = broker.key("1").await;
+    let one_slot = ModelOffer { slots: 1, ..broker.at(INPUT, OUTPUT) };
+    let mut node = broker.node_that_offers(1, one_slot).await;
+    let first = broker.ask(&key, json!({}));
+    let job = node.job().await;
+    let second = broker.ask(&key, json!({}));
+    within("the second request to queue", broker.get("/v1/models")).await;
+    second.abort();
+    node.tokens(&job, 0, "x").await;
+    node.end(&job, Finish::Stop, 1).await;
+    assert_eq!(first.await.unwrap().status(), 200);
+    broker.until_free(1).await;
+    broker.settled_books().await;
 }

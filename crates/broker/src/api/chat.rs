@@ -1,6 +1,5 @@
 //! `POST /v1/chat/completions`.
 
-use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,20 +13,20 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::Stream;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
-use wakati_ledger::{Consumer, JobOpening, Limit, OpenError, Refusal};
-use wakati_market::{Match, NoMatch, Request};
+use wakati_ledger::Consumer;
 use wakati_protocol::ids::JobId;
 
+use super::open::{Asked, serve};
 use crate::app::{App, Shared};
 use crate::checkpoints::Delivered;
 use crate::clock::now;
 use crate::measures;
 use crate::models::Model;
-use crate::relay::{Chunk, Order, relay};
+use crate::relay::Chunk;
 use crate::text::BadPrompt;
-use crate::wire::{ApiError, ChatRequest, OutputLimit, Reply, Usage, read_request};
+use crate::wire::{ApiError, ChatRequest, Reply, Usage, read_request};
 
 /// Comments on a silent stream, so that nothing on the way takes it for dead.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -53,22 +52,23 @@ pub async fn complete(
     let request = read_request(&body)?;
     let model = find_model(&app, &request.model).await?;
     let prompt = encode(&model, &request, body.len()).await?;
-    let (order, first) = open(&app, &consumer, &model, &request, prompt).await?;
+    let job = JobId(*uuid::Uuid::new_v4().as_bytes());
     let reply = Reply {
-        id: format!("chatcmpl-{}", order.job),
+        id: format!("chatcmpl-{job}"),
         created: now().0 / 1000,
         model: request.model.clone(),
         fingerprint: format!("fp_{}", &model.entry.digest.to_string()[..12]),
         include_usage: request.include_usage,
     };
-    let delivered = Arc::clone(&order.delivered);
+    let is_stream = request.stream;
+    let delivered = Delivered::default();
+    let asked = Asked { job, consumer, model, request, prompt, delivered: Arc::clone(&delivered) };
     let (to, chunks) = mpsc::channel(CHUNKS);
-    relay(&app, order, first, to);
-    if request.stream {
-        stream(reply, chunks, delivered, began).await
-    } else {
-        whole(reply, chunks, began).await
-    }
+    let (tell, opened) = oneshot::channel();
+    // A task of its own: a client that leaves takes this function with it, and a slot or a hold must not stay behind.
+    app.tasks.spawn(serve(Arc::clone(&app), asked, tell, to));
+    opened.await.map_err(|error| our_fault("a job's task ended", &error))??;
+    if is_stream { stream(reply, chunks, delivered, began).await } else { whole(reply, chunks, began).await }
 }
 
 /// The model with this name, also one that has been added a moment ago.
@@ -96,7 +96,7 @@ async fn authenticate(app: &App, headers: &HeaderMap) -> Result<Consumer, ApiErr
     }
 }
 
-fn our_fault(what: &'static str, error: &dyn std::fmt::Display) -> ApiError {
+pub(super) fn our_fault(what: &'static str, error: &dyn std::fmt::Display) -> ApiError {
     tracing::error!(%error, what, "request failed");
     ApiError::ours()
 }
@@ -134,97 +134,6 @@ async fn encode(model: &Arc<Model>, request: &ChatRequest, bytes: usize) -> Resu
             Err(ApiError::field("messages", format!("{error}")))
         }
         Err(error) => Err(our_fault("a prompt could not be encoded", &error)),
-    }
-}
-
-/// Finds a node and puts the money aside.
-async fn open(
-    app: &App,
-    consumer: &Consumer,
-    model: &Arc<Model>,
-    request: &ChatRequest,
-    prompt: Vec<u32>,
-) -> Result<(Order, Match), ApiError> {
-    let entry = &model.entry;
-    if prompt.len() >= entry.context as usize {
-        return Err(ApiError::too_long(prompt.len(), entry.context));
-    }
-    if request.sampling.bias.iter().any(|bias| bias.token >= entry.vocabulary) {
-        return Err(ApiError::field("logit_bias", "logit_bias names a token that the model does not have."));
-    }
-    let prompt_tokens = prompt.len() as u32;
-    let limit = match request.limit {
-        OutputLimit::Asked(limit) => limit,
-        OutputLimit::Open => app.settings.default_output_tokens,
-    };
-    let nobody = BTreeSet::new();
-    let mut wanted = Request {
-        model: entry.digest,
-        prompt_tokens,
-        limit: limit.min(entry.context - prompt_tokens),
-        ceiling: app.settings.ceiling(),
-        budget: None,
-        excluded: &nobody,
-    };
-    wanted.limit = app.hub.longest_answer(&wanted);
-    if wanted.limit == 0 {
-        return Err(ApiError::no_node());
-    }
-    let limit = match request.limit {
-        OutputLimit::Asked(_) => Limit::Exactly(wanted.limit),
-        OutputLimit::Open => Limit::UpTo(wanted.limit),
-    };
-    let first = claim(app, &wanted).await?;
-    let job = JobId(*uuid::Uuid::new_v4().as_bytes());
-    let opening = JobOpening {
-        job,
-        key: consumer.key,
-        account: &consumer.account,
-        model: entry.digest,
-        model_name: &entry.slug,
-        prompt_tokens,
-        limit,
-        locked: first.prices,
-        node: first.claim.node,
-    };
-    let opened = match app.ledger.open_job(&opening, now()).await {
-        Ok(opened) => opened,
-        Err(error) => {
-            app.hub.release(first.claim);
-            return Err(match error {
-                OpenError::Refused(Refusal::Insufficient { available, held, needed }) => {
-                    ApiError::insufficient(available, held, needed)
-                }
-                OpenError::Failed(error) => our_fault("a job could not be opened", &error),
-            });
-        }
-    };
-    let mut sampling = request.sampling.clone();
-    sampling.seed = request.seed.unwrap_or_else(rand::random);
-    let order = Order {
-        job,
-        model: Arc::clone(model),
-        prompt,
-        asked: limit,
-        limit: opened.limit,
-        locked: first.prices,
-        hold: opened.hold,
-        sampling,
-        stops: request.stops.clone(),
-        delivered: Delivered::default(),
-    };
-    Ok((order, first))
-}
-
-/// The node that answers. While all slots are taken the request waits its turn; without any node it does not.
-async fn claim(app: &App, wanted: &Request<'_>) -> Result<Match, ApiError> {
-    match app.hub.claim(wanted) {
-        Ok(found) => Ok(found),
-        Err(NoMatch::NoNode) => Err(ApiError::no_node()),
-        Err(NoMatch::Busy) => {
-            let until = tokio::time::Instant::now() + app.settings.queue;
-            app.hub.claim_until(wanted, until).await.ok_or_else(ApiError::busy)
-        }
     }
 }
 

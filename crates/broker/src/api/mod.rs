@@ -3,6 +3,7 @@
 mod chat;
 mod health;
 mod models;
+mod open;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State, WebSocketUpgrade};

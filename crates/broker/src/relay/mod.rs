@@ -124,8 +124,8 @@ struct Relay {
     migrations: u32,
 }
 
-/// Relays a job in a task of its own.
-pub fn relay(app: &Shared, order: Order, first: Match, to: mpsc::Sender<Chunk>) {
+/// Relays a job to its end.
+pub async fn relay(app: &Shared, order: Order, first: Match, to: mpsc::Sender<Chunk>) {
     let span = tracing::info_span!("job", job = %order.job, model = order.model.entry.slug);
     app.checkpoints.watch(order.job, &order.delivered);
     measures::job_opened();
@@ -145,21 +145,16 @@ pub fn relay(app: &Shared, order: Order, first: Match, to: mpsc::Sender<Chunk>) 
         failed_at: (0, 0),
         migrations: 0,
     };
-    let crash = app.crash.clone();
-    let job = async move {
-        tokio::select! {
-            biased;
-            () = crash.cancelled() => {}
-            () = relay.run(first.claim) => {}
-        }
-    };
-    app.tasks.spawn(job.instrument(span));
+    relay.run(first.claim).instrument(span).await;
 }
 
 impl Relay {
     async fn run(mut self, first: Claim) {
         let mut claim = first;
         let (outcome, last) = loop {
+            if self.to.is_closed() {
+                break (Outcome::Left, Some((claim, None)));
+            }
             let node = claim.node;
             let mut news = self.app.hub.start(&node, self.order.job, self.job());
             let outcome = match &mut news {

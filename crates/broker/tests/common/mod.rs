@@ -170,6 +170,13 @@ impl Broker {
         ModelOffer { model, context: 2048, slots: 2, input_price, output_price, speed_centi_tps: 0 }
     }
 
+    /// A second connection to the books, as an operator's command has one.
+    pub async fn database(&self) -> sqlx::SqliteConnection {
+        let file = self.folder.path().join("broker.sqlite");
+        let options = sqlx::sqlite::SqliteConnectOptions::new().filename(file).busy_timeout(PATIENCE);
+        <sqlx::SqliteConnection as sqlx::Connection>::connect_with(&options).await.unwrap()
+    }
+
     /// Until the market shows at least one more free slot than none.
     pub async fn until_offered(&self, _model: ModelDigest) {
         within("an offer to be seen", async {
