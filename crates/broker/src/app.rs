@@ -11,6 +11,7 @@ use wakati_protocol::ids::BrokerId;
 use crate::checkpoints::Checkpoints;
 use crate::hub::Hub;
 use crate::models::Models;
+use crate::open_jobs::OpenJobs;
 use crate::settings::Settings;
 
 /// The running broker.
@@ -20,6 +21,7 @@ pub struct App {
     pub models: Models,
     pub hub: Hub,
     pub checkpoints: Checkpoints,
+    pub open_jobs: OpenJobs,
     pub key: SigningKey,
     /// No new job is taken.
     pub draining: CancellationToken,

@@ -14,6 +14,7 @@ mod hub;
 mod link;
 mod measures;
 mod models;
+mod open_jobs;
 pub mod operator;
 mod relay;
 mod report;

@@ -20,6 +20,7 @@ use crate::checkpoints::Checkpoints;
 use crate::clock::now;
 use crate::hub::Hub;
 use crate::models::Models;
+use crate::open_jobs::OpenJobs;
 use crate::operator::Home;
 use crate::settings::Settings;
 use crate::{api, measures};
@@ -73,8 +74,14 @@ pub async fn start(home: &Home, listen: SocketAddr, settings: Settings) -> Resul
     let ledger = Ledger::open(&home.books()).await?;
     let sign = |bytes: &[u8]| wakati_protocol::receipt::sign(&key, bytes);
     let recovered = ledger.recover(now(), &sign).await?;
-    if recovered > 0 {
-        tracing::warn!(jobs = recovered, "jobs of an earlier run settled at their last known position");
+    for (job, error) in &recovered.left {
+        tracing::error!(%job, %error, "a job of an earlier run could not be settled; its hold stays");
+    }
+    if recovered.settled > 0 {
+        tracing::warn!(
+            jobs = recovered.settled,
+            "jobs of an earlier run settled at their last known position"
+        );
     }
     let listener = TcpListener::bind(listen).await.map_err(|error| ServeError::Listen(listen, error))?;
     let address = listener.local_addr()?;
@@ -87,6 +94,7 @@ pub async fn start(home: &Home, listen: SocketAddr, settings: Settings) -> Resul
         ledger,
         hub: Hub::new(rand::random()),
         checkpoints: Checkpoints::default(),
+        open_jobs: OpenJobs::default(),
         key,
         draining: CancellationToken::new(),
         abort: CancellationToken::new(),
@@ -130,7 +138,7 @@ fn keepers(app: &Shared) -> Vec<JoinHandle<()>> {
             measures::recorder().run_upkeep();
         }
     });
-    vec![checkpoints, models]
+    vec![checkpoints, models, tokio::spawn(crate::open_jobs::keep(Arc::clone(app)))]
 }
 
 impl Running {

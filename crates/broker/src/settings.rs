@@ -41,6 +41,8 @@ pub struct Settings {
     pub beat: Duration,
     /// `receipt_resend_seconds`: how often receipts are sent again until acknowledged. 10.
     pub receipt_resend: Duration,
+    /// `settle_again_seconds`: how often jobs are settled whose settlement failed. 10.
+    pub settle_again: Duration,
     /// `body_kibibytes`: the largest request body. 4096.
     pub body_bytes: usize,
     /// `most_nodes`: nodes connected at the same time. 10000.
@@ -63,6 +65,7 @@ impl Default for Settings {
             drain: Duration::from_secs(20),
             beat: Duration::from_millis(5000),
             receipt_resend: Duration::from_secs(10),
+            settle_again: Duration::from_secs(10),
             body_bytes: 4 << 20,
             most_nodes: 10_000,
         }
@@ -124,6 +127,7 @@ impl Settings {
             "drain_seconds" => self.drain = seconds(0)?,
             "beat_milliseconds" => self.beat = Duration::from_millis(number(50, 60_000)?),
             "receipt_resend_seconds" => self.receipt_resend = seconds(1)?,
+            "settle_again_seconds" => self.settle_again = seconds(1)?,
             "body_kibibytes" => self.body_bytes = count(1, 1 << 20)? as usize * 1024,
             "most_nodes" => self.most_nodes = count(1, 1 << 20)? as usize,
             _ => return Err(format!("{name} is not a setting of the broker")),

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use common::{Broker, INPUT, OUTPUT, events, quick, text_of, within};
 use serde_json::{Value, json};
+use wakati_broker::operator;
 use wakati_broker::settings::Settings;
 use wakati_protocol::job::Finish;
 use wakati_protocol::link::{ModelOffer, Offer, to_broker};
@@ -123,6 +124,51 @@ async fn an_answer_that_was_to_come_whole_and_never_left_is_not_charged() {
     assert_eq!(asked.await.unwrap().status(), 502);
     let books = broker.settled_books().await;
     assert_eq!((&books["jobs"][0]["charge"], &books["jobs"][0]["finish"]), (&json!(0), &json!("failed")));
+}
+
+/// Until this is dropped, no job can be settled.
+const STUCK: &str =
+    "CREATE TRIGGER stuck BEFORE UPDATE OF state ON jobs BEGIN SELECT RAISE(ABORT, 'stuck'); END";
+
+#[tokio::test]
+async fn a_settlement_that_fails_is_told_and_made_up_for_without_a_restart() {
+    let broker = Broker::start(Settings { settle_again: Duration::from_millis(50), ..quick() }).await;
+    let key = broker.key("1").await;
+    let mut node = broker.node(1, OUTPUT).await;
+    let mut database = broker.database().await;
+    sqlx::query(STUCK).execute(&mut database).await.unwrap();
+    let asked = broker.ask(&key, json!({"stream": true}));
+    let job = node.job().await;
+    node.tokens(&job, 0, "abc").await;
+    node.end(&job, Finish::Stop, 3).await;
+    let events = events(asked.await.unwrap()).await;
+    assert_eq!(text_of(&events), "abc");
+    let last: Value = serde_json::from_str(events.last().unwrap()).unwrap();
+    assert_eq!(last["error"]["code"], "not_settled");
+    broker.until_free(2).await;
+    assert_eq!(operator::books(&broker.home).await.unwrap().jobs[0].charge, None);
+    sqlx::query("DROP TRIGGER stuck").execute(&mut database).await.unwrap();
+    let books = broker.settled_books().await;
+    assert_eq!(books["jobs"][0]["charge"], (PROMPT * INPUT + 3 * OUTPUT) / 1_000_000);
+    assert_eq!(books["consumers"][0]["held"], 0);
+    assert_eq!(node.receipt().await.positions, 3);
+}
+
+#[tokio::test]
+async fn a_job_that_cannot_be_settled_does_not_keep_the_broker_from_starting() {
+    let broker = Broker::start(quick()).await;
+    let key = broker.key("1").await;
+    let mut node = broker.node(1, OUTPUT).await;
+    let asked = broker.ask(&key, json!({"stream": true}));
+    node.job().await;
+    let mut database = broker.database().await;
+    sqlx::query(STUCK).execute(&mut database).await.unwrap();
+    let settings = Settings { settle_again: Duration::from_millis(50), ..quick() };
+    let broker = broker.crash_and_restart(settings).await;
+    asked.abort();
+    let mut back = broker.database().await;
+    sqlx::query("DROP TRIGGER stuck").execute(&mut back).await.unwrap();
+    assert_eq!(broker.settled_books().await["jobs"][0]["finish"], "interrupted");
 }
 
 #[tokio::test]

@@ -35,5 +35,5 @@ pub use members::{Admission, Consumer, Secret};
 pub use money::Funds;
 pub use open::Ledger;
 pub use receipts::BadAck;
-pub use settle::{Ending, Finish, Settlement};
+pub use settle::{Ending, Finish, Recovered, Settlement};
 pub use split::{Split, Tried, room, split};

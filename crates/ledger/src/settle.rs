@@ -62,6 +62,14 @@ pub struct Settlement {
     pub receipts: Vec<(NodeId, Receipt)>,
 }
 
+/// What came of jobs that an earlier run left open.
+#[derive(Debug, Default)]
+pub struct Recovered {
+    pub settled: usize,
+    /// Jobs that could not be settled, and why.
+    pub left: Vec<(JobId, LedgerError)>,
+}
+
 struct OpenJob {
     account: String,
     model: Vec<u8>,
@@ -134,22 +142,35 @@ impl Ledger {
         Ok(Settlement { charge, prompt_tokens, completion_tokens: delivered, receipts })
     }
 
-    /// Settles every job that an earlier run left open, at its last position on the disk. How many there were.
+    /// Settles every job that an earlier run left open, at its last position on the disk. One that cannot be settled
+    /// stays open and keeps its hold; the others do not wait for it.
     ///
     /// # Errors
-    /// When the database fails.
+    /// When the open jobs cannot be read.
     pub async fn recover(
         &self,
         at: UnixMillis,
         sign: &(dyn Fn(&[u8]) -> Vec<u8> + Sync),
-    ) -> Result<usize, LedgerError> {
+    ) -> Result<Recovered, LedgerError> {
+        let mut recovered = Recovered::default();
+        for job in self.open_jobs().await? {
+            let ending = Ending { finish: Finish::Interrupted, delivered: None };
+            match self.settle(job, ending, at, sign).await {
+                Ok(_) => recovered.settled += 1,
+                Err(error) => recovered.left.push((job, error)),
+            }
+        }
+        Ok(recovered)
+    }
+
+    /// The jobs that are not settled.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn open_jobs(&self) -> Result<Vec<JobId>, LedgerError> {
         let open: Vec<Vec<u8>> =
             sqlx::query_scalar("SELECT id FROM jobs WHERE state = 'open'").fetch_all(self.readers()).await?;
-        for id in &open {
-            let job = job_id(id)?;
-            self.settle(job, Ending { finish: Finish::Interrupted, delivered: None }, at, sign).await?;
-        }
-        Ok(open.len())
+        open.iter().map(|id| job_id(id)).collect()
     }
 }
 

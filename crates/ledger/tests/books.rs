@@ -179,6 +179,27 @@ async fn a_job_that_begins_anew_pays_the_new_price_or_is_refused_and_stays_as_it
 }
 
 #[tokio::test]
+async fn a_job_that_cannot_be_settled_does_not_hold_up_the_others() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("books");
+    let (ledger, key) = ledger_with_nodes(&file).await;
+    ledger.credit("acme", NanoUsd::DOLLAR, NOW).await.unwrap();
+    for job in [1, 2] {
+        ledger.open_job(&opening(job, key, Limit::Exactly(100)), NOW).await.unwrap();
+    }
+    let raw = sqlx::SqlitePool::connect(&format!("sqlite://{}", file.display())).await.unwrap();
+    let stuck = "CREATE TRIGGER stuck BEFORE UPDATE OF state ON jobs WHEN old.id = x'01010101010101010101010101010101'
+                 BEGIN SELECT RAISE(ABORT, 'stuck'); END";
+    sqlx::query(stuck).execute(&raw).await.unwrap();
+    let recovered = ledger.recover(NOW, &seal).await.unwrap();
+    assert_eq!(recovered.settled, 1);
+    assert_eq!(recovered.left.iter().map(|(job, _)| *job).collect::<Vec<_>>(), [JobId([1; 16])]);
+    sqlx::query("DROP TRIGGER stuck").execute(&raw).await.unwrap();
+    assert_eq!(ledger.recover(NOW, &seal).await.unwrap().settled, 1);
+    assert_eq!(ledger.funds("acme").await.unwrap().held, NanoUsd(0));
+}
+
+#[tokio::test]
 async fn postings_cannot_be_changed_or_taken_out_and_the_audit_sees_a_forged_balance() {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("books");
@@ -337,7 +358,8 @@ async fn play(steps: Vec<Step>) {
             Step::Crash => {
                 drop(ledger);
                 ledger = Ledger::open(&file).await.unwrap();
-                assert_eq!(ledger.recover(NOW, &seal).await.unwrap(), open.len());
+                let recovered = ledger.recover(NOW, &seal).await.unwrap();
+                assert_eq!((recovered.settled, recovered.left.len()), (open.len(), 0));
                 for (id, job) in std::mem::take(&mut open) {
                     let charged = charge(job.locked, job.durable, false);
                     available += job.hold - charged;

@@ -86,6 +86,7 @@ async fn open(app: &App, asked: Asked, to: &mpsc::Sender<Chunk>) -> Result<(Orde
         OutputLimit::Open => Limit::UpTo(wanted.limit),
     };
     let first = claim(app, &wanted, to).await?;
+    let ticket = app.open_jobs.enter(job);
     let opening = JobOpening {
         job,
         key: consumer.key,
@@ -122,6 +123,7 @@ async fn open(app: &App, asked: Asked, to: &mpsc::Sender<Chunk>) -> Result<(Orde
         sampling,
         stops: request.stops,
         delivered,
+        ticket,
     };
     Ok((order, first))
 }

@@ -1,5 +1,7 @@
 //! The end of a job: the rest of its text, the books, the last word, and the slot.
 
+use std::sync::Arc;
+
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use wakati_ledger::{Ending, Finish, Refusal};
@@ -22,6 +24,8 @@ impl Relay {
             self.cancel(&claim.node);
         }
         let outcome = if self.say_the_rest(&outcome).await { outcome } else { Outcome::Left };
+        let job = self.order.job;
+        let app = Arc::clone(&self.app);
         self.settle(&outcome).await;
         let Some((claim, news)) = last else { return };
         let still_runs = matches!(outcome, Outcome::Complete(_) | Outcome::Left | Outcome::Aborted);
@@ -36,8 +40,8 @@ impl Relay {
             // Until then the slot is not free, whatever the consumer has.
             let _ = timeout(LAST_WORD, end).await;
         }
-        self.app.hub.forget(self.order.job);
-        self.app.hub.release(claim);
+        app.hub.forget(job);
+        app.hub.release(claim);
     }
 
     /// Lets go of what was held back and waits until the consumer has it. False when the consumer has not.
@@ -58,7 +62,8 @@ impl Relay {
         timeout(patience, self.to.reserve()).await.is_ok_and(|room| room.is_ok())
     }
 
-    async fn settle(&self, outcome: &Outcome) {
+    /// Writes the end into the books and tells the consumer.
+    async fn settle(self, outcome: &Outcome) {
         let app: &App = &self.app;
         let emitted = self.emitted.len() as Position;
         let (finish, delivered) = match outcome {
@@ -74,8 +79,11 @@ impl Relay {
         let settled = match settled {
             Ok(settled) => settled,
             Err(error) => {
-                tracing::error!(%error, "the job could not be settled; the next start settles it");
-                let _ = self.to.try_send(Chunk::Fault(ApiError::ours()));
+                tracing::error!(%error, "the job could not be settled; the keeper of open jobs tries again");
+                // The consumer is told of a failure, so it is charged as for one.
+                let ending = Ending { finish: Finish::Failed, delivered: Some(self.taken()) };
+                let _ = self.to.try_send(Chunk::Fault(ApiError::unsettled()));
+                self.order.ticket.leave_unsettled(ending);
                 return;
             }
         };

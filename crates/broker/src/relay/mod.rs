@@ -40,6 +40,7 @@ use crate::app::Shared;
 use crate::checkpoints::Delivered;
 use crate::measures;
 use crate::models::Model;
+use crate::open_jobs::Ticket;
 use crate::text::Answer;
 use crate::wire::{ApiError, TokenProbability, Usage};
 
@@ -66,6 +67,7 @@ pub struct Order {
     pub stops: Vec<String>,
     /// Positions that the consumer has.
     pub delivered: Delivered,
+    pub ticket: Ticket,
 }
 
 /// What the consumer's side gets.

@@ -111,7 +111,7 @@ impl ApiError {
         Self { code: Some("nodes_failed"), ..error }
     }
 
-    /// 500: our own fault. What happened is in the log.
+    /// 500: our own fault, before anything was served. What happened is in the log.
     #[must_use]
     pub fn ours() -> Self {
         Self::new(
@@ -119,6 +119,15 @@ impl ApiError {
             "server_error",
             "The broker failed; the request was not charged.",
         )
+    }
+
+    /// 500: the answer is over, and the books could not be written. They will be.
+    #[must_use]
+    pub fn unsettled() -> Self {
+        let message = "The broker could not write the end of this request into its books yet. Its hold stays until it \
+            can, soon; then what you received is charged and nothing else.";
+        let error = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message);
+        Self { code: Some("not_settled"), ..error }
     }
 
     /// The envelope, as it is sent in a body or in a stream.
