@@ -123,13 +123,16 @@ impl Relay {
     /// What a node's `End` means. One that does not fit what has arrived is a failure: tokens are missing, or it lies.
     fn ended(&self, end: &End) -> Outcome {
         let fits = end.position as usize == self.emitted.len();
+        let began = self.tried.last().map_or(0, |tried| tried.first_position);
+        let nothing_yet = self.emitted.len() == began as usize;
         match NodeFinish::try_from(end.finish) {
             Ok(NodeFinish::Stop) if fits => Outcome::Complete(Finish::Stop),
             Ok(NodeFinish::Refused) => {
                 tracing::info!(detail = end.detail, "a node refused the job");
                 Outcome::Refused
             }
-            Ok(NodeFinish::Busy) => Outcome::Busy,
+            // A node that has begun had room.
+            Ok(NodeFinish::Busy) if nothing_yet => Outcome::Busy,
             // `Length` before the limit too: the limit is always within the context.
             Ok(_) | Err(_) => {
                 tracing::info!(

@@ -50,6 +50,8 @@ const LAST_WORD: Duration = Duration::from_secs(2);
 const BUSY_PAUSE: Duration = Duration::from_millis(200);
 /// `End Failed` at the same position, from different nodes, after which the job itself is taken to be the cause.
 const POISON: u32 = 2;
+/// Answers `Busy` to one job, after which it is told to try again.
+const MOST_BUSY: u32 = 16;
 
 /// A job that is open in the books.
 pub struct Order {
@@ -122,6 +124,8 @@ struct Relay {
     waiting_since: Option<Instant>,
     /// Failures at this position, so many.
     failed_at: (Position, u32),
+    /// Answers `Busy`.
+    busy_answers: u32,
     /// Attempts that failed, went away.
     migrations: u32,
 }
@@ -145,6 +149,7 @@ pub async fn relay(app: &Shared, order: Order, first: Match, to: mpsc::Sender<Ch
         busy: BTreeSet::new(),
         waiting_since: None,
         failed_at: (0, 0),
+        busy_answers: 0,
         migrations: 0,
     };
     relay.run(first.claim).instrument(span).await;
@@ -200,7 +205,10 @@ impl Relay {
         match outcome {
             Outcome::Over(_) => self.may_migrate(),
             Outcome::Failed => !self.poisoned() && self.may_migrate(),
-            Outcome::Busy => true,
+            Outcome::Busy => {
+                self.busy_answers += 1;
+                self.busy_answers < MOST_BUSY
+            }
             Outcome::Complete(_) | Outcome::Left | Outcome::Aborted | Outcome::Refused => false,
             Outcome::Short(_) => false,
         }
