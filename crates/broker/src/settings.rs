@@ -22,6 +22,8 @@ pub struct Settings {
     pub replacement: Duration,
     /// `migrations`: how often an answer may move to another node. 3.
     pub migrations: u32,
+    /// `job_seconds`: how long a request may take in all, once it has a node. 3600.
+    pub job: Duration,
     /// `highest_price_dollars`: dollars for a million tokens; what asks more for its prompt or its answer gets no
     /// work. 20, and up to nine decimals: `0.5`.
     pub highest_price: Price,
@@ -57,6 +59,7 @@ impl Default for Settings {
             queue: Duration::from_secs(5),
             replacement: Duration::from_secs(10),
             migrations: 3,
+            job: Duration::from_secs(3600),
             highest_price: Price(20 * NanoUsd::DOLLAR.0),
             absorption_percent: 50,
             default_output_tokens: 1024,
@@ -119,6 +122,7 @@ impl Settings {
             "queue_seconds" => self.queue = seconds(0)?,
             "replacement_seconds" => self.replacement = seconds(0)?,
             "migrations" => self.migrations = count(0, 100)?,
+            "job_seconds" => self.job = seconds(1)?,
             "highest_price_dollars" => self.highest_price = dollars(name, value)?,
             "absorption_percent" => self.absorption_percent = count(0, 1000)?,
             "default_output_tokens" => self.default_output_tokens = count(1, 1 << 20)?,

@@ -1,4 +1,4 @@
-//! Nodes that do not keep to the rules.
+//! Nodes that lie, dawdle, repeat themselves or keep failing.
 
 #![allow(clippy::unwrap_used)]
 
@@ -6,10 +6,11 @@ mod common;
 
 use std::time::Duration;
 
-use common::{Broker, OUTPUT, events, quick};
+use common::{Broker, FakeNode, INPUT, OUTPUT, events, quick, text_of, within};
 use serde_json::{Value, json};
 use wakati_broker::settings::Settings;
-use wakati_protocol::job::Finish;
+use wakati_protocol::job::{Finish, Job, Tokens};
+use wakati_protocol::link::{to_broker, to_node};
 
 #[tokio::test]
 async fn a_node_that_says_busy_after_its_first_token_has_failed() {
@@ -39,4 +40,78 @@ async fn a_node_that_is_always_busy_is_asked_sixteen_times_at_most() {
         node.end(&job, Finish::Busy, 0).await;
     }
     assert_eq!(asked.await.unwrap().status(), 429);
+}
+
+#[tokio::test]
+async fn a_node_that_repeats_itself_is_taken_off_the_job() {
+    let broker = Broker::start(quick()).await;
+    let key = broker.key("1").await;
+    let mut first = broker.node_that_offers(1, broker.at(INPUT, OUTPUT)).await;
+    let mut second = broker.node_that_offers(2, broker.at(INPUT, OUTPUT * 11 / 10)).await;
+    let asked = broker.ask(&key, json!({"stream": true}));
+    let job = first.job().await;
+    for _ in 0..9 {
+        first.tokens(&job, 0, "a").await;
+    }
+    let again = second.job().await;
+    assert_eq!(again.emitted, [97]);
+    second.tokens(&again, 1, "b").await;
+    second.end(&again, Finish::Stop, 2).await;
+    assert_eq!(text_of(&events(asked.await.unwrap()).await), "ab");
+}
+
+/// Sends a frame every 50 ms, made by `frame` from its number, until the broker cancels the attempt. How many it sent.
+async fn dribble(node: &mut FakeNode, frame: impl Fn(u32) -> Tokens) -> u32 {
+    let mut every = tokio::time::interval(Duration::from_millis(50));
+    // A machine that stalls sends late, not many at once.
+    every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut sent = 0;
+    within("the node to be told to stop", async {
+        loop {
+            tokio::select! {
+                _ = every.tick() => {
+                    node.say(to_broker::Body::Tokens(frame(sent))).await;
+                    sent += 1;
+                }
+                heard = node.hear() => match heard {
+                    Some(to_node::Body::Cancel(_)) | None => return sent,
+                    Some(_) => {}
+                },
+            }
+        }
+    })
+    .await
+}
+
+fn letter(job: &Job, first_position: u32) -> Tokens {
+    let (job, attempt) = (job.job.clone(), job.attempt);
+    Tokens { job, attempt, first_position, ids: vec![97], logprobs: Vec::new() }
+}
+
+#[tokio::test]
+async fn stale_frames_give_a_node_no_more_time() {
+    // The eighth stale frame would end the attempt too.
+    let settings = Settings { first_token: Duration::from_millis(120), ..quick() };
+    let broker = Broker::start(settings).await;
+    let key = broker.key("1").await;
+    let mut node = broker.node(1, OUTPUT).await;
+    let asked = broker.ask(&key, json!({}));
+    let job = node.job().await;
+    let sent = dribble(&mut node, |_| letter(&job, 9)).await;
+    assert!(sent < 8, "{sent}");
+    assert_eq!(asked.await.unwrap().status(), 502);
+}
+
+#[tokio::test]
+async fn a_job_has_a_total_time_however_steadily_its_tokens_drip() {
+    let broker = Broker::start(Settings { job: Duration::from_millis(400), ..quick() }).await;
+    let key = broker.key("1").await;
+    let mut node = broker.node(1, OUTPUT).await;
+    let asked = broker.ask(&key, json!({"stream": true}));
+    let job = node.job().await;
+    dribble(&mut node, |position| letter(&job, position)).await;
+    let events = events(asked.await.unwrap()).await;
+    let last: Value = serde_json::from_str(events.last().unwrap()).unwrap();
+    assert_eq!(last["error"]["code"], "nodes_failed");
+    assert_eq!(broker.settled_books().await["jobs"][0]["finish"], "failed");
 }

@@ -25,7 +25,7 @@ impl Relay {
         let input_tokens = self.order.prompt.len() as u32 + served;
         let budget = (!anew).then(|| self.budget(rest));
         let since = *self.waiting_since.get_or_insert_with(Instant::now);
-        let deadline = since + self.app.settings.replacement;
+        let deadline = self.until.min(since + self.app.settings.replacement);
         let found = loop {
             let out: BTreeSet<NodeId> = self.excluded.union(&self.busy).copied().collect();
             let until =

@@ -28,7 +28,8 @@ impl Relay {
         let app = Arc::clone(&self.app);
         self.settle(&outcome).await;
         let Some((claim, news)) = last else { return };
-        let still_runs = matches!(outcome, Outcome::Complete(_) | Outcome::Left | Outcome::Aborted);
+        let still_runs =
+            matches!(outcome, Outcome::Complete(_) | Outcome::Left | Outcome::Aborted | Outcome::TimeUp);
         if let (Some(mut news), true) = (news, still_runs) {
             let end = async {
                 while let Some(heard) = news.recv().await {
@@ -70,8 +71,10 @@ impl Relay {
             Outcome::Complete(finish) => (*finish, emitted),
             Outcome::Left => (Finish::Cancelled, self.taken()),
             Outcome::Refused => (Finish::Refused, self.taken()),
-            Outcome::Aborted | Outcome::Over(_) | Outcome::Failed => (Finish::Failed, self.taken()),
-            Outcome::Busy | Outcome::Short(_) => (Finish::Failed, self.taken()),
+            Outcome::Aborted | Outcome::Over(_) | Outcome::Silent | Outcome::Failed => {
+                (Finish::Failed, self.taken())
+            }
+            Outcome::Busy | Outcome::TimeUp | Outcome::Short(_) => (Finish::Failed, self.taken()),
         };
         let ending = Ending { finish, delivered: Some(delivered) };
         let settled = app.ledger.settle(self.order.job, ending, now(), &|bytes| app.sign(bytes)).await;
@@ -113,8 +116,10 @@ impl Relay {
             Outcome::Short(Refusal::Insufficient { available, held, needed }) => {
                 Chunk::Fault(ApiError::insufficient(*available, *held, *needed))
             }
-            Outcome::Left | Outcome::Over(_) | Outcome::Failed => Chunk::Fault(ApiError::unfinished()),
-            Outcome::Busy => Chunk::Fault(ApiError::unfinished()),
+            Outcome::Left | Outcome::Over(_) | Outcome::Silent | Outcome::Failed => {
+                Chunk::Fault(ApiError::unfinished())
+            }
+            Outcome::Busy | Outcome::TimeUp => Chunk::Fault(ApiError::unfinished()),
         };
         // There is room, unless the consumer has left: see `say_the_rest`.
         let _ = self.to.try_send(word);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 use wakati_ledger::Finish;
 use wakati_protocol::ids::{NodeId, Position};
 use wakati_protocol::job::{Credit, End, Finish as NodeFinish, Logprobs, Tokens};
@@ -15,21 +15,27 @@ use crate::measures::{self, Dropped};
 use crate::models::Model;
 use crate::wire::TokenProbability;
 
+/// Frames at another position than the next one, after which an attempt has failed. An honest node sends none.
+const STRIKES: u32 = 8;
+
 impl Relay {
     /// Takes an attempt's tokens until it ends one way or another.
     pub(super) async fn follow(&mut self, node: &NodeId, news: &mut mpsc::Receiver<News>) -> Outcome {
         let window = self.app.settings.credit_window;
         let mut credit = window;
-        let mut patience = self.app.settings.first_token;
+        let mut strikes = 0;
+        // Only tokens that are taken move it.
+        let mut deadline = Instant::now() + self.app.settings.first_token;
         loop {
             let heard = tokio::select! {
                 biased;
                 () = self.to.closed() => return Outcome::Left,
                 () = self.app.abort.cancelled() => return Outcome::Aborted,
-                heard = timeout(patience, news.recv()) => heard,
+                heard = timeout_at(deadline.min(self.until), news.recv()) => heard,
             };
             match heard {
-                Err(_) => return Outcome::Over("silent"),
+                Err(_) if Instant::now() >= self.until => return Outcome::TimeUp,
+                Err(_) => return Outcome::Silent,
                 Ok(None) => return Outcome::Over("lost"),
                 Ok(Some(News::Yielding)) => return Outcome::Over("yielded"),
                 Ok(Some(News::End(end))) => {
@@ -41,6 +47,10 @@ impl Relay {
                     let count = tokens.ids.len() as u32;
                     if tokens.first_position as usize != self.emitted.len() {
                         measures::dropped(Dropped::Late);
+                        strikes += 1;
+                        if strikes >= STRIKES {
+                            return Outcome::Failed;
+                        }
                         continue;
                     }
                     if count > credit || !self.plausible(&tokens) {
@@ -51,7 +61,7 @@ impl Relay {
                         return outcome;
                     }
                     credit -= count;
-                    patience = self.app.settings.token_gap;
+                    deadline = Instant::now() + self.app.settings.token_gap;
                     if credit <= window / 2 {
                         let (job, attempt) = (self.order.job.to_vec(), self.attempt);
                         let more = Credit { job, attempt, tokens: window - credit };

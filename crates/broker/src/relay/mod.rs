@@ -97,10 +97,14 @@ enum Outcome {
     Aborted,
     /// The attempt is over, the job is not. The word is for the metrics.
     Over(&'static str),
+    /// No token came in time.
+    Silent,
     /// By the node's own word, or because it sent garbage.
     Failed,
     Refused,
     Busy,
+    /// The job has taken longer than any may.
+    TimeUp,
     /// The job would begin anew at a price that the account cannot cover.
     Short(Refusal),
 }
@@ -116,6 +120,8 @@ struct Relay {
     attempt: Attempt,
     /// All attempts so far. The last one's positions are counted when it is over.
     tried: Vec<Tried>,
+    /// When the job ends, complete or not.
+    until: Instant,
     /// Nodes that had their try.
     excluded: BTreeSet<NodeId>,
     /// Nodes that had no slot a moment ago; nobody is at fault.
@@ -145,6 +151,7 @@ pub async fn relay(app: &Shared, order: Order, first: Match, to: mpsc::Sender<Ch
         spoken: 0,
         attempt: 1,
         tried: vec![Tried { prices: first.prices, first_position: 0, input_tokens, positions: 0 }],
+        until: Instant::now() + app.settings.job,
         excluded: BTreeSet::new(),
         busy: BTreeSet::new(),
         waiting_since: None,
@@ -203,14 +210,14 @@ impl Relay {
     /// Whether another node may try.
     fn moves_on(&mut self, outcome: &Outcome) -> bool {
         match outcome {
-            Outcome::Over(_) => self.may_migrate(),
+            Outcome::Over(_) | Outcome::Silent => self.may_migrate(),
             Outcome::Failed => !self.poisoned() && self.may_migrate(),
             Outcome::Busy => {
                 self.busy_answers += 1;
                 self.busy_answers < MOST_BUSY
             }
             Outcome::Complete(_) | Outcome::Left | Outcome::Aborted | Outcome::Refused => false,
-            Outcome::Short(_) => false,
+            Outcome::TimeUp | Outcome::Short(_) => false,
         }
     }
 
@@ -246,8 +253,10 @@ fn word(outcome: &Outcome) -> &'static str {
         Outcome::Aborted => "aborted",
         Outcome::Refused => "refused",
         Outcome::Over(word) => word,
+        Outcome::Silent => "silent",
         Outcome::Failed => "failed",
         Outcome::Busy => "busy",
+        Outcome::TimeUp => "time up",
         Outcome::Short(_) => "short of funds",
     }
 }
