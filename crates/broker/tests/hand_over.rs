@@ -161,14 +161,29 @@ async fn a_job_that_fails_two_nodes_is_not_given_to_a_third() {
 }
 
 #[tokio::test]
-async fn a_refused_job_is_the_consumers() {
+async fn a_job_that_two_nodes_refuse_is_the_consumers_and_one_that_one_refuses_is_not() {
     let broker = Broker::start(quick()).await;
     let key = broker.key("1").await;
-    let mut node = broker.node(1, OUTPUT).await;
+    let mut first = broker.node_that_offers(1, broker.at(INPUT, OUTPUT)).await;
+    let mut second = broker.node_that_offers(2, broker.at(INPUT, OUTPUT * 2)).await;
     let asked = broker.ask(&key, json!({"stream": true}));
-    let job = node.job().await;
-    node.end(&job, Finish::Refused, 0).await;
+    for node in [&mut first, &mut second] {
+        let job = node.job().await;
+        node.end(&job, Finish::Refused, 0).await;
+    }
     assert_eq!(asked.await.unwrap().status(), 400);
+    let asked = broker.ask(&key, json!({}));
+    let job = first.job().await;
+    first.end(&job, Finish::Refused, 0).await;
+    let job = second.job().await;
+    second.tokens(&job, 0, "ok").await;
+    second.end(&job, Finish::Stop, 2).await;
+    assert_eq!(asked.await.unwrap().status(), 200);
+    second.leave().await;
+    let asked = broker.ask(&key, json!({}));
+    let job = first.job().await;
+    first.end(&job, Finish::Refused, 0).await;
+    assert_eq!(asked.await.unwrap().status(), 502);
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use wakati_market::Claim;
 use wakati_protocol::ids::Position;
 use wakati_protocol::link::to_node;
 
-use super::{Chunk, LAST_WORD, Outcome, Relay};
+use super::{Chunk, LAST_WORD, Outcome, REFUSALS, Relay};
 use crate::app::App;
 use crate::clock::now;
 use crate::hub::News;
@@ -70,11 +70,13 @@ impl Relay {
         let (finish, delivered) = match outcome {
             Outcome::Complete(finish) => (*finish, emitted),
             Outcome::Left => (Finish::Cancelled, self.taken()),
-            Outcome::Refused => (Finish::Refused, self.taken()),
+            Outcome::Refused if self.refusals >= REFUSALS => (Finish::Refused, self.taken()),
             Outcome::Aborted | Outcome::Over(_) | Outcome::Silent | Outcome::Failed => {
                 (Finish::Failed, self.taken())
             }
-            Outcome::Busy | Outcome::TimeUp | Outcome::Short(_) => (Finish::Failed, self.taken()),
+            Outcome::Refused | Outcome::Busy | Outcome::TimeUp | Outcome::Short(_) => {
+                (Finish::Failed, self.taken())
+            }
         };
         let ending = Ending { finish, delivered: Some(delivered) };
         let settled = app.ledger.settle(self.order.job, ending, now(), &|bytes| app.sign(bytes)).await;
@@ -108,8 +110,8 @@ impl Relay {
                 let usage = Usage { prompt_tokens, completion_tokens };
                 Chunk::End { reason: if finish == Finish::Length { "length" } else { "stop" }, usage }
             }
-            Outcome::Refused => Chunk::Fault(ApiError::invalid(
-                "The node refused this request: the model cannot serve it as it is.",
+            Outcome::Refused if self.refusals >= REFUSALS => Chunk::Fault(ApiError::invalid(
+                "The nodes refused this request: the model cannot serve it as it is.",
             )),
             Outcome::Aborted => Chunk::Fault(ApiError::ending()),
             Outcome::Busy if emitted == 0 => Chunk::Fault(ApiError::busy()),
@@ -119,7 +121,7 @@ impl Relay {
             Outcome::Left | Outcome::Over(_) | Outcome::Silent | Outcome::Failed => {
                 Chunk::Fault(ApiError::unfinished())
             }
-            Outcome::Busy | Outcome::TimeUp => Chunk::Fault(ApiError::unfinished()),
+            Outcome::Refused | Outcome::Busy | Outcome::TimeUp => Chunk::Fault(ApiError::unfinished()),
         };
         // There is room, unless the consumer has left: see `say_the_rest`.
         let _ = self.to.try_send(word);

@@ -3,7 +3,7 @@
 //! ```text
 //!           +---- another node: prompt ++ emitted, attempt + 1 <----+
 //!           v                                                       |
-//! match -> follow --- yielded, lost, silent, failed, busy ----------+
+//! match -> follow --- yielded, lost, silent, failed, refused, busy -+
 //!           |                                                       |
 //!           | stop, length, stop string, consumer left              | none left to try
 //!           v                                                       v
@@ -48,8 +48,10 @@ use crate::wire::{ApiError, TokenProbability, Usage};
 const LAST_WORD: Duration = Duration::from_secs(2);
 /// How long a job leaves nodes alone that said they were busy, when there are no others.
 const BUSY_PAUSE: Duration = Duration::from_millis(200);
-/// `End Failed` at the same position, from different nodes, after which the job itself is taken to be the cause.
+/// Failures at the same position, from different nodes, after which the job itself is taken to be the cause.
 const POISON: u32 = 2;
+/// Different nodes that must refuse a job before its consumer is told that it is at fault.
+const REFUSALS: u32 = 2;
 /// Answers `Busy` to one job, after which it is told to try again.
 const MOST_BUSY: u32 = 16;
 
@@ -130,9 +132,10 @@ struct Relay {
     waiting_since: Option<Instant>,
     /// Failures at this position, so many.
     failed_at: (Position, u32),
+    refusals: u32,
     /// Answers `Busy`.
     busy_answers: u32,
-    /// Attempts that failed, went away.
+    /// Attempts that failed, went away or refused.
     migrations: u32,
 }
 
@@ -156,6 +159,7 @@ pub async fn relay(app: &Shared, order: Order, first: Match, to: mpsc::Sender<Ch
         busy: BTreeSet::new(),
         waiting_since: None,
         failed_at: (0, 0),
+        refusals: 0,
         busy_answers: 0,
         migrations: 0,
     };
@@ -212,11 +216,15 @@ impl Relay {
         match outcome {
             Outcome::Over(_) | Outcome::Silent => self.may_migrate(),
             Outcome::Failed => !self.poisoned() && self.may_migrate(),
+            Outcome::Refused => {
+                self.refusals += 1;
+                self.refusals < REFUSALS && !self.poisoned() && self.may_migrate()
+            }
             Outcome::Busy => {
                 self.busy_answers += 1;
                 self.busy_answers < MOST_BUSY
             }
-            Outcome::Complete(_) | Outcome::Left | Outcome::Aborted | Outcome::Refused => false,
+            Outcome::Complete(_) | Outcome::Left | Outcome::Aborted => false,
             Outcome::TimeUp | Outcome::Short(_) => false,
         }
     }
@@ -226,8 +234,7 @@ impl Relay {
         self.migrations <= self.app.settings.migrations
     }
 
-    /// A job that makes nodes fail is not passed round. Only a node's own word counts here: a lost link says nothing
-    /// about the job.
+    /// A job that makes nodes fail is not passed round. A lost link says nothing about the job.
     fn poisoned(&mut self) -> bool {
         let here = self.emitted.len() as Position;
         let times = if self.failed_at.0 == here { self.failed_at.1 + 1 } else { 1 };
