@@ -7,11 +7,12 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
-use wakati_market::{Book, Claim, Match, NoMatch, Offer, Request, Session, Standing};
+use wakati_market::{Book, Claim, Conduct, Match, NoMatch, Offer, Request, Session, Standing};
 use wakati_protocol::ids::{Attempt, JobId, ModelDigest, NodeId};
 use wakati_protocol::job::{End, Job, Tokens};
 use wakati_protocol::link::{ToNode, to_node};
 
+use crate::clock::now;
 use crate::measures::{self, Dropped};
 
 /// Frames to one node that wait for its socket. A node that lets more pile up is not reading: its link is ended.
@@ -122,12 +123,17 @@ impl Hub {
 
     pub fn claim(&self, request: &Request<'_>) -> Result<Match, NoMatch> {
         let Market { book, chance } = &mut *lock(&self.market);
-        book.claim(request, chance)
+        book.claim(request, now(), chance)
     }
 
     /// How many tokens the answer to this request may have.
     pub fn longest_answer(&self, request: &Request<'_>) -> u32 {
-        lock(&self.market).book.longest_answer(request)
+        lock(&self.market).book.longest_answer(request, now())
+    }
+
+    /// Notes how an attempt went.
+    pub fn report(&self, node: NodeId, conduct: Conduct) {
+        lock(&self.market).book.report(node, conduct, now());
     }
 
     /// As [`Hub::claim`], but waits for a node until `deadline`.

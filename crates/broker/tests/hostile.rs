@@ -115,3 +115,23 @@ async fn a_job_has_a_total_time_however_steadily_its_tokens_drip() {
     assert_eq!(last["error"]["code"], "nodes_failed");
     assert_eq!(broker.settled_books().await["jobs"][0]["finish"], "failed");
 }
+
+#[tokio::test]
+async fn a_node_that_keeps_failing_gets_no_more_requests() {
+    let broker = Broker::start(quick()).await;
+    let key = broker.key("1").await;
+    let mut broken = broker.node_that_offers(1, broker.at(INPUT, OUTPUT)).await;
+    let mut sound = broker.node_that_offers(2, broker.at(INPUT, OUTPUT * 2)).await;
+    for round in 0..4 {
+        let asked = broker.ask(&key, json!({}));
+        if round < 3 {
+            let job = broken.job().await;
+            broken.end(&job, Finish::Failed, 0).await;
+        }
+        let job = sound.job().await;
+        assert_eq!(job.attempt, if round < 3 { 2 } else { 1 });
+        sound.tokens(&job, 0, "ok").await;
+        sound.end(&job, Finish::Stop, 2).await;
+        assert_eq!(asked.await.unwrap().status(), 200);
+    }
+}

@@ -10,6 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use rand::Rng;
 use wakati_protocol::ids::{ModelDigest, NodeId};
 use wakati_protocol::money::{NanoUsd, Prices, Share};
+use wakati_protocol::units::UnixMillis;
+
+use crate::conduct::{Conduct, Record};
 
 /// An answer that is cut to fewer tokens than this is of little use to anybody.
 const LEAST_ANSWER: u32 = 256;
@@ -106,6 +109,8 @@ pub struct Book {
     nodes: BTreeMap<NodeId, Node>,
     by_model: BTreeMap<ModelDigest, BTreeSet<NodeId>>,
     sessions: u64,
+    /// Of nodes whose last attempt went wrong. It outlives their sessions.
+    records: BTreeMap<NodeId, Record>,
 }
 
 impl Book {
@@ -143,11 +148,16 @@ impl Book {
     ///
     /// # Errors
     /// When no node offers what is needed, or all that do are full.
-    pub fn claim(&mut self, request: &Request<'_>, chance: &mut impl Rng) -> Result<Match, NoMatch> {
+    pub fn claim(
+        &mut self,
+        request: &Request<'_>,
+        now: UnixMillis,
+        chance: &mut impl Rng,
+    ) -> Result<Match, NoMatch> {
         let mut best: Option<(i128, Offer, NodeId)> = None;
         let mut equals = 0_u32;
         let mut any = false;
-        for (id, offer, free) in self.eligible(request) {
+        for (id, offer, free) in self.eligible(request, now) {
             any = true;
             if free == 0 {
                 continue;
@@ -183,27 +193,39 @@ impl Book {
     /// others would have answered well, and one that declares a tiny context cuts nobody's answer. Where no node has
     /// room for a useful answer, those with room for any count.
     #[must_use]
-    pub fn longest_answer(&self, request: &Request<'_>) -> u32 {
+    pub fn longest_answer(&self, request: &Request<'_>, now: UnixMillis) -> u32 {
         [request.limit.min(LEAST_ANSWER), 1]
             .into_iter()
-            .map(|limit| self.majority_context(&Request { limit, ..*request }))
+            .map(|limit| self.majority_context(&Request { limit, ..*request }, now))
             .find(|context| *context > 0)
             .map_or(0, |context| request.limit.min(context.saturating_sub(request.prompt_tokens)))
     }
 
     /// The longest context that more than half of the nodes offer that this request could go to.
-    fn majority_context(&self, request: &Request<'_>) -> u32 {
-        let mut contexts: Vec<u32> = self.eligible(request).map(|(_, offer, _)| offer.context).collect();
+    fn majority_context(&self, request: &Request<'_>, now: UnixMillis) -> u32 {
+        let mut contexts: Vec<u32> = self.eligible(request, now).map(|(_, offer, _)| offer.context).collect();
         contexts.sort_unstable_by_key(|context| std::cmp::Reverse(*context));
         contexts.get(contexts.len() / 2).copied().unwrap_or(0)
     }
 
     /// Every node that this request could go to, with its offer and its free slots.
-    fn eligible(&self, request: &Request<'_>) -> impl Iterator<Item = (NodeId, Offer, u32)> {
+    fn eligible(&self, request: &Request<'_>, now: UnixMillis) -> impl Iterator<Item = (NodeId, Offer, u32)> {
         self.by_model.get(&request.model).into_iter().flatten().filter_map(move |id| {
             let (offer, free) = self.nodes.get(id)?.look(&request.model)?;
-            (!request.excluded.contains(id) && fits(&offer, request)).then_some((*id, offer, free))
+            let left_out = self.records.get(id).is_some_and(|record| record.is_left_out(now));
+            (!left_out && !request.excluded.contains(id) && fits(&offer, request))
+                .then_some((*id, offer, free))
         })
+    }
+
+    /// Notes how an attempt went. A node whose attempts keep going wrong is left out of claims for a while.
+    pub fn report(&mut self, node: NodeId, conduct: Conduct, now: UnixMillis) {
+        match conduct {
+            Conduct::Served => {
+                self.records.remove(&node);
+            }
+            Conduct::WentWrong => self.records.entry(node).or_default().went_wrong(now),
+        }
     }
 
     /// Gives a slot back. A claim on a session that is over has nothing to give back.

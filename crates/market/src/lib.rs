@@ -6,5 +6,7 @@
 //! This crate is deliberately pure: no clock, no sockets, no files. Time, chance and news come in as arguments.
 
 mod book;
+mod conduct;
 
 pub use book::{Book, Budget, Claim, Match, NoMatch, Offer, Request, Session, Standing};
+pub use conduct::Conduct;

@@ -30,7 +30,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tracing::Instrument;
 use wakati_ledger::{Finish, Limit, Refusal, Tried};
-use wakati_market::{Claim, Match};
+use wakati_market::{Claim, Conduct, Match};
 use wakati_protocol::ids::{Attempt, JobId, NodeId, Position};
 use wakati_protocol::job::{Cancel, Job, Sampling};
 use wakati_protocol::link::to_node;
@@ -181,6 +181,7 @@ impl Relay {
             };
             measures::attempt_ended(word(&outcome));
             tracing::debug!(%node, attempt = self.attempt, ended = word(&outcome), "attempt ended");
+            self.reflect(node, &outcome);
             if !self.moves_on(&outcome) {
                 break (outcome, Some((claim, news)));
             }
@@ -209,6 +210,17 @@ impl Relay {
             sampling: self.order.sampling.clone(),
             credit: self.app.settings.credit_window,
         }
+    }
+
+    /// Notes what the attempt says about its node.
+    fn reflect(&self, node: NodeId, outcome: &Outcome) {
+        let conduct = match outcome {
+            Outcome::Complete(_) => Conduct::Served,
+            Outcome::Silent | Outcome::Failed | Outcome::Refused => Conduct::WentWrong,
+            Outcome::Left | Outcome::Aborted | Outcome::Over(_) => return,
+            Outcome::Busy | Outcome::TimeUp | Outcome::Short(_) => return,
+        };
+        self.app.hub.report(node, conduct);
     }
 
     /// Whether another node may try.

@@ -8,6 +8,7 @@ use wakati_protocol::money::Price;
 use super::*;
 
 const MODEL: ModelDigest = ModelDigest([1; 32]);
+const NOW: UnixMillis = UnixMillis(0);
 
 fn prices(input: i64, output: i64) -> Prices {
     Prices { input: Price(input), output: Price(output) }
@@ -77,7 +78,7 @@ proptest! {
                         .filter(|(_, o, _)| o.prices.input <= Price(7) && o.prices.output <= Price(7))
                         .collect();
                     let least = able.iter().filter(|(_, o, t)| *t < o.slots).map(|(_, o, _)| cost(o)).min();
-                    match (book.claim(&request, &mut chance), least) {
+                    match (book.claim(&request, NOW, &mut chance), least) {
                         (Ok(found), Some(least)) => {
                             let n = found.claim.node.0[0];
                             let entry = list.get_mut(&n).unwrap();

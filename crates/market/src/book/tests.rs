@@ -7,6 +7,7 @@ use wakati_protocol::money::Price;
 use super::*;
 
 const MODEL: ModelDigest = ModelDigest([1; 32]);
+const NOW: UnixMillis = UnixMillis(0);
 
 fn prices(input: i64, output: i64) -> Prices {
     Prices { input: Price(input), output: Price(output) }
@@ -34,11 +35,11 @@ fn the_cheapest_for_this_very_job_wins() {
         book.offer(&node(n), session, &[offer(1, input, output)]);
     }
     let nobody = BTreeSet::new();
-    assert_eq!(book.claim(&request(&nobody), &mut chance).unwrap().claim.node, node(2));
-    assert_eq!(book.claim(&request(&nobody), &mut chance).unwrap().claim.node, node(1));
-    assert_eq!(book.claim(&request(&nobody), &mut chance), Err(NoMatch::Busy));
+    assert_eq!(book.claim(&request(&nobody), NOW, &mut chance).unwrap().claim.node, node(2));
+    assert_eq!(book.claim(&request(&nobody), NOW, &mut chance).unwrap().claim.node, node(1));
+    assert_eq!(book.claim(&request(&nobody), NOW, &mut chance), Err(NoMatch::Busy));
     let all = BTreeSet::from([node(1), node(2)]);
-    assert_eq!(book.claim(&request(&all), &mut chance), Err(NoMatch::NoNode));
+    assert_eq!(book.claim(&request(&all), NOW, &mut chance), Err(NoMatch::NoNode));
 }
 
 #[test]
@@ -51,7 +52,7 @@ fn equal_asks_share_the_work() {
             let session = book.arrive(node(n));
             book.offer(&node(n), session, &[offer(1, 5, 5)]);
         }
-        let found = book.claim(&request(&BTreeSet::new()), &mut chance).unwrap();
+        let found = book.claim(&request(&BTreeSet::new()), NOW, &mut chance).unwrap();
         wins[usize::from(found.claim.node.0[0])] += 1;
     }
     assert!(wins.iter().all(|&n| (850..1150).contains(&n)), "{wins:?}");
@@ -64,10 +65,10 @@ fn a_claim_on_an_old_session_frees_nothing_in_the_new_one() {
     let nobody = BTreeSet::new();
     let old = book.arrive(node(1));
     book.offer(&node(1), old, &[offer(1, 1, 1)]);
-    let before = book.claim(&request(&nobody), &mut chance).unwrap();
+    let before = book.claim(&request(&nobody), NOW, &mut chance).unwrap();
     let new = book.arrive(node(1));
     book.offer(&node(1), new, &[offer(1, 1, 1)]);
-    let after = book.claim(&request(&nobody), &mut chance).unwrap();
+    let after = book.claim(&request(&nobody), NOW, &mut chance).unwrap();
     book.release(before.claim);
     assert_eq!(book.standing(&MODEL).free, 0);
     book.leave(&node(1), old);
@@ -84,9 +85,9 @@ fn a_price_above_the_ceiling_and_a_small_context_are_passed_over() {
     book.offer(&node(1), session, &[offer(1, 5, 5)]);
     let nobody = BTreeSet::new();
     let dear = Request { ceiling: prices(5, 4), ..request(&nobody) };
-    assert_eq!(book.claim(&dear, &mut chance), Err(NoMatch::NoNode));
+    assert_eq!(book.claim(&dear, NOW, &mut chance), Err(NoMatch::NoNode));
     let long = Request { limit: 901, ..request(&nobody) };
-    assert_eq!(book.claim(&long, &mut chance), Err(NoMatch::NoNode));
+    assert_eq!(book.claim(&long, NOW, &mut chance), Err(NoMatch::NoNode));
 }
 
 #[test]
@@ -97,7 +98,7 @@ fn a_busy_cheap_node_is_waited_for_while_a_free_one_asks_more_than_the_ceiling()
         let session = book.arrive(node(n));
         book.offer(&node(n), session, &[offer(slots, price, price)]);
     }
-    assert_eq!(book.claim(&request(&BTreeSet::new()), &mut chance), Err(NoMatch::Busy));
+    assert_eq!(book.claim(&request(&BTreeSet::new()), NOW, &mut chance), Err(NoMatch::Busy));
 }
 
 #[test]
@@ -113,7 +114,7 @@ fn a_node_that_would_cost_more_than_the_budget_is_passed_over() {
         [(1_407_000, 1_750_000, true), (1_406_999, 1_750_000, false), (1_407_000, 1_749_999, false)]
     {
         let budget = Some(Budget { first_token: NanoUsd(first_token), whole: NanoUsd(whole) });
-        let claim = book.claim(&Request { budget, ..dear }, &mut chance);
+        let claim = book.claim(&Request { budget, ..dear }, NOW, &mut chance);
         assert_eq!(claim.is_ok(), found, "{budget:?}: {claim:?}");
     }
 }
@@ -126,7 +127,7 @@ fn longest(contexts: &[u32], limit: u32) -> u32 {
         let session = book.arrive(id);
         book.offer(&id, session, &[Offer { context: *context, ..offer(1, 5, 5) }]);
     }
-    book.longest_answer(&Request { limit, ..request(&BTreeSet::new()) })
+    book.longest_answer(&Request { limit, ..request(&BTreeSet::new()) }, NOW)
 }
 
 #[test]
@@ -149,4 +150,28 @@ fn an_answer_is_as_long_as_most_useful_nodes_allow() {
     ] {
         assert_eq!(longest(contexts, limit), allowed, "{limit} on {contexts:?}");
     }
+}
+
+#[test]
+fn a_node_that_keeps_going_wrong_is_left_out_even_when_it_comes_back() {
+    let mut book = Book::default();
+    let mut chance = StdRng::seed_from_u64(7);
+    let session = book.arrive(node(1));
+    book.offer(&node(1), session, &[offer(9, 1, 1)]);
+    let nobody = BTreeSet::new();
+    let mut asked = |book: &mut Book, second: i64| {
+        book.claim(&request(&nobody), UnixMillis(second * 1000), &mut chance).is_ok()
+    };
+    book.report(node(1), Conduct::WentWrong, NOW);
+    book.report(node(1), Conduct::WentWrong, NOW);
+    book.report(node(1), Conduct::Served, NOW);
+    book.report(node(1), Conduct::WentWrong, NOW);
+    book.report(node(1), Conduct::WentWrong, NOW);
+    assert!(asked(&mut book, 0));
+    book.report(node(1), Conduct::WentWrong, NOW);
+    let session = book.arrive(node(1));
+    book.offer(&node(1), session, &[offer(9, 1, 1)]);
+    assert!(!asked(&mut book, 0));
+    assert!(!asked(&mut book, 59));
+    assert!(asked(&mut book, 60));
 }
