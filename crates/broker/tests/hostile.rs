@@ -6,10 +6,10 @@ mod common;
 
 use std::time::Duration;
 
-use common::{Broker, FakeNode, INPUT, OUTPUT, events, quick, text_of, within};
+use common::{Broker, FakeNode, INPUT, OUTPUT, STOP_ID, events, quick, text_of, within};
 use serde_json::{Value, json};
 use wakati_broker::settings::Settings;
-use wakati_protocol::job::{Finish, Job, Tokens};
+use wakati_protocol::job::{Finish, Job, Logprobs, TokenLogprob, Tokens};
 use wakati_protocol::link::{to_broker, to_node};
 
 #[tokio::test]
@@ -133,5 +133,42 @@ async fn a_node_that_keeps_failing_gets_no_more_requests() {
         sound.tokens(&job, 0, "ok").await;
         sound.end(&job, Finish::Stop, 2).await;
         assert_eq!(asked.await.unwrap().status(), 200);
+    }
+}
+
+#[tokio::test]
+async fn tokens_that_no_honest_node_sends_end_the_attempt() {
+    let broker = Broker::start(quick()).await;
+    let key = broker.key("1").await;
+    let probability = |count| {
+        let top = vec![TokenLogprob { token: 98, logprob: -1.0 }; count];
+        vec![Logprobs { chosen: -0.5, top }]
+    };
+    let rows = [
+        ("a stop id", json!({}), vec![STOP_ID], Vec::new()),
+        (
+            "more alternatives than asked",
+            json!({"logprobs": true, "top_logprobs": 1}),
+            vec![97],
+            probability(2),
+        ),
+    ];
+    for (n, (what, fields, ids, logprobs)) in rows.into_iter().enumerate() {
+        let mut node = broker.node_that_offers(n as u8 + 1, broker.at(INPUT, OUTPUT)).await;
+        let asked = broker.ask(&key, fields);
+        let job = node.job().await;
+        let (id, attempt) = (job.job.clone(), job.attempt);
+        let tokens = Tokens { job: id, attempt, first_position: 0, ids, logprobs };
+        node.say(to_broker::Body::Tokens(tokens)).await;
+        node.end(&job, Finish::Stop, 1).await;
+        assert_eq!(asked.await.unwrap().status(), 502, "{what}");
+        // Its slot stays out of the next row.
+        node.leave().await;
+        within("the node to be gone", async {
+            while broker.get("/v1/models/bytes").await["wakati"]["nodes"] != 0 {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
     }
 }

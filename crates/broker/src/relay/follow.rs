@@ -45,6 +45,10 @@ impl Relay {
                 }
                 Ok(Some(News::Tokens(tokens))) => {
                     let count = tokens.ids.len() as u32;
+                    if count > credit {
+                        measures::dropped(Dropped::Hostile);
+                        return Outcome::Failed;
+                    }
                     if tokens.first_position as usize != self.emitted.len() {
                         measures::dropped(Dropped::Late);
                         strikes += 1;
@@ -53,7 +57,7 @@ impl Relay {
                         }
                         continue;
                     }
-                    if count > credit || !self.plausible(&tokens) {
+                    if !self.plausible(&tokens) {
                         measures::dropped(Dropped::Hostile);
                         return Outcome::Failed;
                     }
@@ -74,10 +78,15 @@ impl Relay {
     }
 
     fn plausible(&self, tokens: &Tokens) -> bool {
-        let wanted = self.order.sampling.top_logprobs.is_some();
-        self.emitted.len() + tokens.ids.len() <= self.order.limit as usize
-            && tokens.ids.iter().all(|id| *id < self.order.model.entry.vocabulary)
-            && wanted != tokens.logprobs.is_empty()
+        let Tokens { ids, logprobs, .. } = tokens;
+        let entry = &self.order.model.entry;
+        let told = match self.order.sampling.top_logprobs {
+            Some(most) => !logprobs.is_empty() && logprobs.iter().all(|l| l.top.len() <= most as usize),
+            None => logprobs.is_empty(),
+        };
+        self.emitted.len() + ids.len() <= self.order.limit as usize
+            && ids.iter().all(|id| *id < entry.vocabulary && !entry.stop_ids.contains(id))
+            && told
     }
 
     /// Hands the tokens' text over. `None` when more is to come.
