@@ -144,22 +144,21 @@ impl Relay {
         let fits = end.position as usize == self.emitted.len();
         let began = self.tried.last().map_or(0, |tried| tried.first_position);
         let nothing_yet = self.emitted.len() == began as usize;
+        // A node's own words may have something of the prompt in them: they are not logged.
+        let (finish, position, detail_bytes) = (end.finish, end.position, end.detail.len());
         match NodeFinish::try_from(end.finish) {
             Ok(NodeFinish::Stop) if fits => Outcome::Complete(Finish::Stop),
             Ok(NodeFinish::Refused) => {
-                tracing::info!(detail = end.detail, "a node refused the job");
+                tracing::info!(position, detail_bytes, "a node refused the job");
                 Outcome::Refused
             }
             // A node that has begun had room.
             Ok(NodeFinish::Busy) if nothing_yet => Outcome::Busy,
             // `Length` before the limit too: the limit is always within the context.
-            Ok(_) | Err(_) => {
-                tracing::info!(
-                    finish = end.finish,
-                    position = end.position,
-                    detail = end.detail,
-                    "attempt failed"
-                );
+            Ok(NodeFinish::Stop | NodeFinish::Busy | NodeFinish::Length | NodeFinish::Cancelled)
+            | Ok(NodeFinish::Failed | NodeFinish::Unknown)
+            | Err(_) => {
+                tracing::info!(finish, position, detail_bytes, "attempt failed");
                 Outcome::Failed
             }
         }
