@@ -28,8 +28,9 @@ pub struct Settings {
     /// work. 20, and up to nine decimals: `0.5`.
     pub highest_price: Price,
     /// `absorption_percent`: how much the platform may add to what a request pays when dearer nodes finish it or
-    /// read it again, in percent of its hold. 50. An owner gets 70% for reading a prompt again, so at 50 an answer
-    /// that has begun moves on only while its prompt costs no more than 2.5 times its longest answer.
+    /// read it again, in percent of its hold. 200. An owner gets 70% for reading a prompt again, so at 200 an
+    /// answer that has begun moves on at least twice at equal prices, however long its prompt is. An owner who is
+    /// also the consumer would gain from what is above 30: lower it where owners are not known.
     pub absorption_percent: u32,
     /// `default_output_tokens`: the limit of a request that names none. 1024.
     pub default_output_tokens: u32,
@@ -61,7 +62,7 @@ impl Default for Settings {
             migrations: 3,
             job: Duration::from_secs(3600),
             highest_price: Price(20 * NanoUsd::DOLLAR.0),
-            absorption_percent: 50,
+            absorption_percent: 200,
             default_output_tokens: 1024,
             credit_window: 64,
             stalled_consumer: Duration::from_secs(60),
