@@ -212,14 +212,14 @@ fn take(
             let sound = !tokens.ids.is_empty()
                 && (tokens.logprobs.is_empty() || tokens.logprobs.len() == tokens.ids.len());
             if sound {
-                app.hub.news(&node, &tokens.job.clone(), tokens.attempt, News::Tokens(tokens));
+                app.hub.news(session, &tokens.job.clone(), tokens.attempt, News::Tokens(tokens));
             }
             sound
         }
         to_broker::Body::End(end) => {
             let sound = Finish::try_from(end.finish).is_ok_and(|finish| finish != Finish::Unknown);
             if sound {
-                app.hub.news(&node, &end.job.clone(), end.attempt, News::End(end));
+                app.hub.news(session, &end.job.clone(), end.attempt, News::End(end));
             }
             sound
         }
