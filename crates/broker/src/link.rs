@@ -51,6 +51,34 @@ const LONGEST_CONTEXT: u32 = 1 << 24;
 type Out = SplitSink<WebSocket, Message>;
 type In = SplitStream<WebSocket>;
 
+/// Why a session ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Gone {
+    /// By the broker: it ends, or another link of the node has taken over.
+    Closed,
+    /// By the node, with a word or without one.
+    Left,
+    /// The connection is gone, or does not take what is written.
+    Broken,
+    /// Two beats were missed.
+    Silent,
+    /// The node kept sending what makes no sense.
+    Hostile,
+}
+
+impl Gone {
+    /// For the log.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Closed => "closed",
+            Self::Left => "left",
+            Self::Broken => "broken",
+            Self::Silent => "silent",
+            Self::Hostile => "hostile",
+        }
+    }
+}
+
 /// Talks to one node until its link ends.
 pub async fn serve_node(app: &App, socket: WebSocket) {
     let (mut out, mut inward) = socket.split();
@@ -72,9 +100,9 @@ pub async fn serve_node(app: &App, socket: WebSocket) {
     let seat = app.hub.arrive(node, &app.closing);
     let session = seat.session;
     tracing::info!(%node, "node joined");
-    let why = run(app, node, receipts_to, seat, out, inward).await;
+    let gone = run(app, node, receipts_to, seat, out, inward).await;
     app.hub.leave(&node, session);
-    tracing::info!(%node, why, "node left");
+    tracing::info!(%node, why = gone.word(), "node left");
 }
 
 /// The challenge and its answer. `None` when the other side does not speak the protocol.
@@ -110,14 +138,7 @@ async fn admit(app: &App, hello: &Hello, signed: &[u8]) -> Result<(NodeId, u64),
 }
 
 /// The session itself. Returns why it ended.
-async fn run(
-    app: &App,
-    node: NodeId,
-    receipts_to: u64,
-    seat: Seat,
-    mut out: Out,
-    mut inward: In,
-) -> &'static str {
+async fn run(app: &App, node: NodeId, receipts_to: u64, seat: Seat, mut out: Out, mut inward: In) -> Gone {
     let Seat { session, mut outbound, close } = seat;
     let beat_ms = u32::try_from(app.settings.beat.as_millis()).unwrap_or(u32::MAX);
     // A second, and more where many nodes would come back at once: a thousand a second can be let in.
@@ -126,30 +147,31 @@ async fn run(
     let _ = getrandom::fill(&mut name);
     let welcome = Welcome { version: LINK_VERSION, session: name, beat_ms, reconnect_window_ms };
     if write(&mut out, to_node::Body::Welcome(welcome).into()).await.is_err() {
-        return "the link broke";
+        return Gone::Broken;
     }
     let (ack_in, mut acks) = mpsc::channel(ACKS);
     let writer = async {
         while let Some(frame) = outbound.recv().await {
             if write(&mut out, frame).await.is_err() {
-                return "the link broke";
+                return Gone::Broken;
             }
         }
-        "the queue ended"
+        // The hub has let go of this link.
+        Gone::Closed
     };
     let reader = read_all(app, node, session, &mut inward, ack_in);
     let clerk = keep_receipts(app, node, receipts_to, &mut acks);
-    let why = tokio::select! {
-        why = writer => why,
-        why = reader => why,
-        why = clerk => why,
-        () = close.cancelled() => "closed by the broker",
+    let gone = tokio::select! {
+        gone = writer => gone,
+        gone = reader => gone,
+        gone = clerk => gone,
+        () = close.cancelled() => Gone::Closed,
     };
-    if why == "closed by the broker" {
+    if gone == Gone::Closed {
         let _ = write(&mut out, to_node::Body::Bye(Bye {}).into()).await;
         let _ = timeout(WRITE, out.close()).await;
     }
-    why
+    gone
 }
 
 async fn read_all(
@@ -158,23 +180,23 @@ async fn read_all(
     session: Session,
     inward: &mut In,
     acks: mpsc::Sender<ReceiptAck>,
-) -> &'static str {
+) -> Gone {
     // Two missed beats, and a little for the road.
     let silence = app.settings.beat * 2 + app.settings.beat / 5;
     let mut strikes = 0;
     loop {
         let message = match timeout(silence, inward.next()).await {
-            Err(_) => return "two beats were missed",
-            Ok(None | Some(Err(_))) => return "the link broke",
+            Err(_) => return Gone::Silent,
+            Ok(None | Some(Err(_))) => return Gone::Broken,
             Ok(Some(Ok(message))) => message,
         };
         let sound = match message {
             Message::Binary(bytes) => match ToBroker::decode(bytes).ok().and_then(|frame| frame.body) {
-                Some(to_broker::Body::Bye(_)) => return "the node said goodbye",
+                Some(to_broker::Body::Bye(_)) => return Gone::Left,
                 Some(body) => take(app, node, session, &acks, body),
                 None => false,
             },
-            Message::Close(_) => return "the node closed the link",
+            Message::Close(_) => return Gone::Left,
             Message::Ping(_) | Message::Pong(_) => true,
             Message::Text(_) => false,
         };
@@ -183,7 +205,7 @@ async fn read_all(
             strikes += 1;
             if strikes >= STRIKES {
                 tracing::warn!(%node, "the node keeps sending frames that make no sense");
-                return "too many senseless frames";
+                return Gone::Hostile;
             }
         }
     }
@@ -257,7 +279,7 @@ async fn keep_receipts(
     node: NodeId,
     receipts_to: u64,
     acks: &mut mpsc::Receiver<ReceiptAck>,
-) -> &'static str {
+) -> Gone {
     let mut from = receipts_to;
     loop {
         match app.ledger.receipts_after(&node, from).await {
@@ -279,7 +301,7 @@ async fn keep_receipts(
     loop {
         tokio::select! {
             ack = acks.recv() => {
-                let Some(ack) = ack else { return "the link broke" };
+                let Some(ack) = ack else { return Gone::Broken };
                 match app.ledger.acknowledge(&node, ack.sequence, &ack.node_signature, now()).await {
                     Ok(()) => {}
                     Err(BadAck::Unknown) => measures::dropped(Dropped::Hostile),
