@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -10,12 +11,15 @@ use tokio_util::sync::CancellationToken;
 use wakati_market::{Book, Claim, Match, NoMatch, Offer, Request, Session, Standing};
 use wakati_protocol::ids::{Attempt, JobId, ModelDigest, NodeId};
 use wakati_protocol::job::{End, Job, Tokens};
-use wakati_protocol::link::{ToNode, to_node};
+use wakati_protocol::link::{BrokerBeat, ToNode, to_node};
 
 use crate::measures::{self, Dropped};
 
 /// Frames to one node that wait for its socket. A node that lets more pile up is not reading: its link is ended.
 const OUTBOUND_FRAMES: usize = 1024;
+/// Links that still lived and were taken over within [`TAKE_OVERS_WITHIN`], before the next one is refused.
+const TAKE_OVERS: usize = 2;
+const TAKE_OVERS_WITHIN: Duration = Duration::from_secs(60);
 
 /// What a relay hears of its attempt. When the channel ends without an `End`, the link is lost.
 #[derive(Debug)]
@@ -26,10 +30,18 @@ pub enum News {
     Yielding,
 }
 
+/// Two machines have the same key: each link of the one takes over the link of the other, and neither can serve.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AlreadyHere;
+
 struct Link {
     session: Session,
     out: mpsc::Sender<ToNode>,
     close: CancellationToken,
+    /// When the node last showed that it lives.
+    heard: Instant,
+    /// When links of this node that still lived were taken over, as far as it matters.
+    taken_over: Vec<Instant>,
 }
 
 struct Route {
@@ -50,6 +62,8 @@ struct Meeting {
 /// The meeting place. Its one lock is held for a few instructions and never while waiting.
 pub struct Hub {
     meeting: Mutex<Meeting>,
+    /// A link on which nothing has been heard for so long is taken for dead when its node comes again.
+    beat: Duration,
     /// Something came that a waiting job might use.
     changed: Notify,
 }
@@ -63,14 +77,14 @@ pub struct Seat {
 }
 
 impl Hub {
-    pub fn new(seed: u64) -> Self {
+    pub fn new(seed: u64, beat: Duration) -> Self {
         let meeting = Meeting {
             book: Book::default(),
             chance: StdRng::seed_from_u64(seed),
             links: HashMap::new(),
             routes: HashMap::new(),
         };
-        Self { meeting: Mutex::new(meeting), changed: Notify::new() }
+        Self { meeting: Mutex::new(meeting), beat, changed: Notify::new() }
     }
 
     fn meeting(&self) -> MutexGuard<'_, Meeting> {
@@ -79,18 +93,32 @@ impl Hub {
 
     /// A node is in. A link of the same node that was open before is closed: it proved its key again, so it is
     /// the old one that is dead.
-    pub fn arrive(&self, node: NodeId, end: &CancellationToken) -> Seat {
+    ///
+    /// # Errors
+    /// When links that still lived were taken over again and again.
+    pub fn arrive(&self, node: NodeId, end: &CancellationToken, now: Instant) -> Result<Seat, AlreadyHere> {
         let (out, outbound) = mpsc::channel(OUTBOUND_FRAMES);
         let close = end.child_token();
         let mut meeting = self.meeting();
+        let mut taken_over = Vec::new();
+        if let Some(old) = meeting.links.get_mut(&node) {
+            old.taken_over.retain(|at| now.duration_since(*at) < TAKE_OVERS_WITHIN);
+            if now.duration_since(old.heard) < self.beat {
+                if old.taken_over.len() >= TAKE_OVERS {
+                    return Err(AlreadyHere);
+                }
+                old.taken_over.push(now);
+            }
+            taken_over = std::mem::take(&mut old.taken_over);
+        }
         let session = meeting.book.arrive(node);
-        let link = Link { session, out, close: close.clone() };
+        let link = Link { session, out, close: close.clone(), heard: now, taken_over };
         if let Some(old) = meeting.links.insert(node, link) {
             old.close.cancel();
             meeting.lose_routes(old.session);
         }
         measures::nodes(meeting.book.nodes());
-        Seat { session, outbound, close }
+        Ok(Seat { session, outbound, close })
     }
 
     /// A link has ended: its attempts are lost in the same moment.
@@ -187,6 +215,14 @@ impl Hub {
         }
     }
 
+    /// The node lives, and is told that the broker does.
+    pub fn beat(&self, node: &NodeId, session: Session, number: u64, now: Instant) {
+        let mut meeting = self.meeting();
+        let Some(link) = meeting.links.get_mut(node).filter(|link| link.session == session) else { return };
+        link.heard = now;
+        meeting.send(node, to_node::Body::Beat(BrokerBeat { number }));
+    }
+
     /// Brings news from a node to whoever waits for it.
     pub fn news(&self, session: Session, job: &[u8], attempt: Attempt, news: News) {
         let Ok(id) = JobId::from_slice(job) else { return measures::dropped(Dropped::Hostile) };
@@ -242,6 +278,7 @@ mod tests {
     use super::*;
 
     const MODEL: ModelDigest = ModelDigest([1; 32]);
+    const BEAT: Duration = Duration::from_secs(5);
 
     fn offer() -> Offer {
         let prices = Prices { input: Price(1), output: Price(1) };
@@ -256,7 +293,8 @@ mod tests {
 
     #[test]
     fn two_links_of_one_node_that_race_leave_nothing_behind() {
-        let hub = Hub::new(1);
+        // So that a node may come as often as it likes.
+        let hub = Hub::new(1, Duration::ZERO);
         let end = CancellationToken::new();
         // Wakes nobody, so both links begin in the same moment.
         let ready = AtomicU32::new(0);
@@ -270,7 +308,7 @@ mod tests {
             for round in 0..30_000 {
                 let node = number(round);
                 let come = || {
-                    let seat = hub.arrive(node, &end);
+                    let seat = hub.arrive(node, &end, Instant::now()).unwrap();
                     hub.offer(&node, seat.session, &[offer()]);
                     seat.session
                 };
@@ -292,13 +330,13 @@ mod tests {
 
     #[test]
     fn a_link_that_is_taken_over_loses_its_own_routes_and_no_later_one() {
-        let hub = Hub::new(1);
+        let hub = Hub::new(1, BEAT);
         let end = CancellationToken::new();
         let node = number(1);
         let job = |attempt| Job { attempt, credit: 4, ..Job::default() };
-        let first = hub.arrive(node, &end);
+        let first = hub.arrive(node, &end, Instant::now()).unwrap();
         let mut lost = hub.start(&node, JobId([1; 16]), job(1)).unwrap();
-        let second = hub.arrive(node, &end);
+        let second = hub.arrive(node, &end, Instant::now()).unwrap();
         assert!(first.close.is_cancelled());
         assert!(lost.blocking_recv().is_none());
         let mut kept = hub.start(&node, JobId([2; 16]), job(1)).unwrap();
@@ -306,5 +344,34 @@ mod tests {
         hub.news(first.session, &[2; 16], 1, News::Yielding);
         hub.news(second.session, &[2; 16], 1, News::End(End::default()));
         assert!(matches!(kept.blocking_recv(), Some(News::End(_))));
+    }
+
+    #[test]
+    fn the_third_take_over_of_a_living_link_within_a_minute_is_refused() {
+        let hub = Hub::new(1, BEAT);
+        let end = CancellationToken::new();
+        let begin = Instant::now();
+        // Seconds at which the node comes; before that, whether its last link beats until then.
+        for (at, beats, let_in) in [
+            (0, false, true),
+            (2, true, true),
+            (4, true, true),
+            (6, true, false),
+            (7, true, false),
+            // A silent link is a dead one, and its node comes back as often as it must.
+            (20, false, true),
+            (22, true, false),
+            // The first take-over is a minute old.
+            (62, true, true),
+            (63, true, false),
+            (64, true, true),
+        ] {
+            let now = begin + Duration::from_secs(at);
+            if beats {
+                let session = hub.meeting().links[&number(1)].session;
+                hub.beat(&number(1), session, 1, now);
+            }
+            assert_eq!(hub.arrive(number(1), &end, now).is_ok(), let_in, "at {at} s");
+        }
     }
 }

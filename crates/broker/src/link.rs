@@ -8,7 +8,7 @@
 //! A session is one task with three parts that run side by side: one reads frames, one writes them, and the clerk
 //! does what needs the books (receipts), so that tokens never wait for the disk. When one part ends, all do.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::body::Bytes;
 use axum::extract::ws::{Message, WebSocket};
@@ -22,8 +22,7 @@ use wakati_market::{Offer, Session};
 use wakati_protocol::ids::{ModelDigest, NodeId};
 use wakati_protocol::job::Finish;
 use wakati_protocol::link::{
-    BrokerBeat, Bye, Challenge, Hello, ModelOffer, Refuse, RefuseReason, ToBroker, ToNode, Welcome,
-    to_broker, to_node,
+    Bye, Challenge, Hello, ModelOffer, Refuse, RefuseReason, ToBroker, ToNode, Welcome, to_broker, to_node,
 };
 use wakati_protocol::money::{Price, Prices};
 use wakati_protocol::receipt::{Receipt, ReceiptAck, hello_bytes, verify};
@@ -31,7 +30,7 @@ use wakati_protocol::{LINK_VERSION, LINK_VERSION_OLDEST};
 
 use crate::app::App;
 use crate::clock::now;
-use crate::hub::{News, Seat};
+use crate::hub::{AlreadyHere, News, Seat};
 use crate::measures::{self, Dropped};
 
 /// How long a node may take to answer the challenge.
@@ -40,6 +39,8 @@ const HELLO: Duration = Duration::from_secs(10);
 const WRITE: Duration = Duration::from_secs(10);
 /// Frames that make no sense before the link is ended.
 const STRIKES: u32 = 20;
+/// How long a node that could come in later is asked to wait.
+const COME_LATER_MS: u32 = 60_000;
 /// Acknowledgements that wait for the books. More are dropped: the receipts come again.
 const ACKS: usize = 256;
 /// Limits on an offer: models, dollars per million tokens, jobs at once, tokens.
@@ -86,18 +87,22 @@ pub async fn serve_node(app: &App, socket: WebSocket) {
         Ok(Some(admitted)) => admitted,
         Ok(None) | Err(_) => return,
     };
-    let (node, receipts_to) = match hello {
-        Ok(admitted) => admitted,
+    let seated = hello.and_then(|(node, receipts_to)| {
+        let seat = app.hub.arrive(node, &app.closing, Instant::now());
+        seat.map(|seat| (node, receipts_to, seat)).map_err(|AlreadyHere| RefuseReason::AlreadyHere)
+    });
+    let (node, receipts_to, seat) = match seated {
+        Ok(seated) => seated,
         Err(reason) => {
             tracing::info!(?reason, "node not let in");
-            let retry_after_ms = if reason == RefuseReason::Full { 60_000 } else { 0 };
+            let later = matches!(reason, RefuseReason::Full | RefuseReason::AlreadyHere);
+            let retry_after_ms = if later { COME_LATER_MS } else { 0 };
             let refuse = Refuse { reason: reason.into(), retry_after_ms };
             let _ = write(&mut out, to_node::Body::Refuse(refuse).into()).await;
-            let _ = out.close().await;
+            let _ = timeout(WRITE, out.close()).await;
             return;
         }
     };
-    let seat = app.hub.arrive(node, &app.closing);
     let session = seat.session;
     tracing::info!(%node, "node joined");
     let gone = run(app, node, receipts_to, seat, out, inward).await;
@@ -227,7 +232,7 @@ fn take(
             true
         }
         to_broker::Body::Beat(beat) => {
-            app.hub.send(&node, to_node::Body::Beat(BrokerBeat { number: beat.number }));
+            app.hub.beat(&node, session, beat.number, Instant::now());
             true
         }
         to_broker::Body::Tokens(tokens) => {

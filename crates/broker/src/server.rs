@@ -83,9 +83,9 @@ pub async fn start(home: &Home, listen: SocketAddr, settings: Settings) -> Resul
     measures::recorder();
     let app = Arc::new(App {
         models: Models::open(home.models()),
-        settings,
         ledger,
-        hub: Hub::new(rand::random()),
+        hub: Hub::new(rand::random(), settings.beat),
+        settings,
         checkpoints: Checkpoints::default(),
         key,
         draining: CancellationToken::new(),

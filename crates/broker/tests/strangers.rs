@@ -1,0 +1,37 @@
+//! What those who pay nothing, or lie, can cost: little, and never for long.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use common::{Broker, FakeNode, OUTPUT, quick, within};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio_tungstenite::tungstenite::Message;
+use wakati_broker::operator;
+use wakati_broker::settings::Settings;
+use wakati_protocol::link::{Beat, RefuseReason, to_broker, to_node};
+use wakati_protocol::receipt::ReceiptAck;
+
+/// Settings in which no link ends for lack of beats while a test waits.
+fn patient() -> Settings {
+    Settings { beat: Duration::from_secs(60), ..quick() }
+}
+
+#[tokio::test]
+async fn of_two_machines_with_one_key_one_serves_and_the_other_waits() {
+    let broker = Broker::start(patient()).await;
+    let invite = operator::invite(&broker.home, "ann").await.unwrap();
+    let mut links = Vec::new();
+    for _ in 0..3 {
+        links.push(FakeNode::join(&broker.url, 1, &invite, 0).await);
+    }
+    let mut late = FakeNode::knock(&broker.url, 1, &invite, 0).await;
+    let Some(to_node::Body::Refuse(refuse)) = late.hear().await else { panic!("let in") };
+    assert_eq!((refuse.reason(), refuse.retry_after_ms), (RefuseReason::AlreadyHere, 60_000));
+    let mut last = links.pop().unwrap();
+    last.say(to_broker::Body::Beat(Beat { number: 7, ..Beat::default() })).await;
+    assert!(matches!(last.hear().await, Some(to_node::Body::Beat(beat)) if beat.number == 7));
+}
