@@ -16,7 +16,7 @@ use wakati_protocol::link::{BrokerBeat, ToNode, to_node};
 use crate::measures::{self, Dropped};
 
 /// Frames to one node that wait for its socket. A node that lets more pile up is not reading: its link is ended.
-const OUTBOUND_FRAMES: usize = 1024;
+pub const OUTBOUND_FRAMES: usize = 1024;
 /// Links that still lived and were taken over within [`TAKE_OVERS_WITHIN`], before the next one is refused.
 const TAKE_OVERS: usize = 2;
 const TAKE_OVERS_WITHIN: Duration = Duration::from_secs(60);
@@ -206,13 +206,11 @@ impl Hub {
         self.meeting().send(node, body)
     }
 
-    /// Puts a frame that comes again anyway into a node's queue, if it is not half full of others.
-    pub fn send_if_room(&self, node: &NodeId, body: to_node::Body) {
-        if let Some(link) = self.meeting().links.get(node)
-            && link.out.capacity() > OUTBOUND_FRAMES / 2
-        {
-            let _ = link.out.try_send(body.into());
-        }
+    /// Puts a frame that comes again anyway into a node's queue, if it is not half full of others. Says whether it did.
+    pub fn send_if_room(&self, node: &NodeId, body: to_node::Body) -> bool {
+        let meeting = self.meeting();
+        let Some(link) = meeting.links.get(node) else { return false };
+        link.out.capacity() > OUTBOUND_FRAMES / 2 && link.out.try_send(body.into()).is_ok()
     }
 
     /// The node lives, and is told that the broker does.

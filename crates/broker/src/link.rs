@@ -8,6 +8,8 @@
 //! A session is one task with three parts that run side by side: one reads frames, one writes them, and the clerk
 //! does what needs the books (receipts), so that tokens never wait for the disk. When one part ends, all do.
 
+mod clerk;
+
 use std::time::{Duration, Instant};
 
 use axum::body::Bytes;
@@ -17,7 +19,7 @@ use futures_util::{SinkExt, StreamExt};
 use prost::Message as _;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
-use wakati_ledger::{Admission, BadAck};
+use wakati_ledger::Admission;
 use wakati_market::{Offer, Session};
 use wakati_protocol::ids::{ModelDigest, NodeId};
 use wakati_protocol::job::Finish;
@@ -25,7 +27,7 @@ use wakati_protocol::link::{
     Bye, Challenge, Hello, ModelOffer, Refuse, RefuseReason, ToBroker, ToNode, Welcome, to_broker, to_node,
 };
 use wakati_protocol::money::{Price, Prices};
-use wakati_protocol::receipt::{Receipt, ReceiptAck, hello_bytes, verify};
+use wakati_protocol::receipt::{ReceiptAck, hello_bytes, verify};
 use wakati_protocol::{LINK_VERSION, LINK_VERSION_OLDEST};
 
 use crate::app::App;
@@ -165,7 +167,7 @@ async fn run(app: &App, node: NodeId, receipts_to: u64, seat: Seat, mut out: Out
         Gone::Closed
     };
     let reader = read_all(app, node, session, &mut inward, ack_in);
-    let clerk = keep_receipts(app, node, receipts_to, &mut acks);
+    let clerk = clerk::keep_receipts(app, node, receipts_to, &mut acks);
     let gone = tokio::select! {
         gone = writer => gone,
         gone = reader => gone,
@@ -276,55 +278,6 @@ fn read_offer(offer: &ModelOffer) -> Option<Offer> {
         slots: offer.slots,
         prices: Prices { input: Price(offer.input_price), output: Price(offer.output_price) },
     })
-}
-
-/// Sends what the node lacks, notes what it acknowledges, and sends again what it has not.
-async fn keep_receipts(
-    app: &App,
-    node: NodeId,
-    receipts_to: u64,
-    acks: &mut mpsc::Receiver<ReceiptAck>,
-) -> Gone {
-    let mut from = receipts_to;
-    loop {
-        match app.ledger.receipts_after(&node, from).await {
-            Ok(receipts) => {
-                let Some(last) = receipts.last() else { break };
-                from = last.sequence;
-                send_receipts(app, &node, receipts);
-            }
-            Err(error) => {
-                tracing::warn!(%error, "receipts could not be read");
-                break;
-            }
-        }
-        // A long log goes out in the pace of the link's queue: the rest comes with the next turns.
-        tokio::task::yield_now().await;
-    }
-    let mut again = tokio::time::interval(app.settings.receipt_resend);
-    again.tick().await;
-    loop {
-        tokio::select! {
-            ack = acks.recv() => {
-                let Some(ack) = ack else { return Gone::Broken };
-                match app.ledger.acknowledge(&node, ack.sequence, &ack.node_signature, now()).await {
-                    Ok(()) => {}
-                    Err(BadAck::Unknown) => measures::dropped(Dropped::Hostile),
-                    Err(BadAck::Failed(error)) => tracing::warn!(%error, "an acknowledgement could not be noted"),
-                }
-            }
-            _ = again.tick() => match app.ledger.unacked(&node).await {
-                Ok(receipts) => send_receipts(app, &node, receipts),
-                Err(error) => tracing::warn!(%error, "receipts could not be read"),
-            }
-        }
-    }
-}
-
-fn send_receipts(app: &App, node: &NodeId, receipts: Vec<Receipt>) {
-    for receipt in receipts {
-        app.hub.send_if_room(node, to_node::Body::Receipt(receipt));
-    }
 }
 
 async fn write(out: &mut Out, frame: ToNode) -> Result<(), ()> {

@@ -11,15 +11,10 @@ use axum::serve::ListenerExt;
 use ed25519_dalek::SigningKey;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 use wakati_ledger::{Ledger, LedgerError};
 
 use crate::app::{App, Shared};
-use crate::checkpoints::Checkpoints;
 use crate::clock::now;
-use crate::hub::Hub;
-use crate::models::Models;
 use crate::operator::Home;
 use crate::settings::Settings;
 use crate::{api, measures};
@@ -81,19 +76,7 @@ pub async fn start(home: &Home, listen: SocketAddr, settings: Settings) -> Resul
     // Whoever waits for the address may use it at once: connections queue in the socket.
     home.write_address(&format!("http://{address}"))?;
     measures::recorder();
-    let app = Arc::new(App {
-        models: Models::open(home.models()),
-        ledger,
-        hub: Hub::new(rand::random(), settings.beat),
-        settings,
-        checkpoints: Checkpoints::default(),
-        key,
-        draining: CancellationToken::new(),
-        abort: CancellationToken::new(),
-        crash: CancellationToken::new(),
-        closing: CancellationToken::new(),
-        tasks: TaskTracker::new(),
-    });
+    let app = Arc::new(App::new(home, settings, ledger, key));
     let keepers = keepers(&app);
     let draining = app.draining.clone();
     let router = api::routes(Arc::clone(&app));

@@ -21,6 +21,16 @@ fn patient() -> Settings {
 }
 
 #[tokio::test]
+async fn a_node_that_acknowledges_what_it_never_got_is_shown_out() {
+    let broker = Broker::start(patient()).await;
+    let mut node = broker.node(1, OUTPUT).await;
+    for sequence in 1..=25 {
+        node.say(to_broker::Body::ReceiptAck(ReceiptAck { sequence, node_signature: vec![0; 64] })).await;
+    }
+    while node.hear().await.is_some() {}
+}
+
+#[tokio::test]
 async fn of_two_machines_with_one_key_one_serves_and_the_other_waits() {
     let broker = Broker::start(patient()).await;
     let invite = operator::invite(&broker.home, "ann").await.unwrap();

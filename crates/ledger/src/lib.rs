@@ -31,6 +31,6 @@ pub use jobs::{JobOpening, Limit, NewAttempt, Opened};
 pub use members::{Admission, Consumer, Secret};
 pub use money::Funds;
 pub use open::Ledger;
-pub use receipts::BadAck;
+pub use receipts::{BadAck, RECEIPTS_AT_ONCE};
 pub use settle::{Ending, Finish, Settlement};
 pub use split::{Split, Tried, split};

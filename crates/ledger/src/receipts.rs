@@ -10,7 +10,7 @@ use crate::error::LedgerError;
 use crate::open::{Durable, Ledger};
 
 /// Receipts read from the outbox at once.
-const BATCH: i64 = 100;
+pub const RECEIPTS_AT_ONCE: u32 = 100;
 
 /// Why an acknowledgement was not taken.
 #[derive(Debug, thiserror::Error)]
@@ -46,7 +46,7 @@ pub(crate) async fn write_receipt(
 }
 
 impl Ledger {
-    /// The node's receipts that it has not acknowledged, oldest first, at most a hundred.
+    /// The node's receipts that it has not acknowledged, oldest first, at most [`RECEIPTS_AT_ONCE`].
     ///
     /// # Errors
     /// When the database fails.
@@ -55,13 +55,13 @@ impl Ledger {
             "SELECT bytes FROM receipts WHERE node = ? AND acked_at IS NULL ORDER BY sequence LIMIT ?",
         )
         .bind(node.to_vec())
-        .bind(BATCH)
+        .bind(RECEIPTS_AT_ONCE)
         .fetch_all(self.readers())
         .await?;
         rows.iter().map(|bytes| read_receipt(bytes)).collect()
     }
 
-    /// The node's receipts after this sequence, acknowledged or not, at most a hundred:
+    /// The node's receipts after this sequence, acknowledged or not, at most [`RECEIPTS_AT_ONCE`]:
     /// a node that lost its own log gets them again.
     ///
     /// # Errors
@@ -72,7 +72,7 @@ impl Ledger {
         )
         .bind(node.to_vec())
         .bind(i64::try_from(sequence).unwrap_or(i64::MAX))
-        .bind(BATCH)
+        .bind(RECEIPTS_AT_ONCE)
         .fetch_all(self.readers())
         .await?;
         rows.iter().map(|bytes| read_receipt(bytes)).collect()
