@@ -21,6 +21,24 @@ fn patient() -> Settings {
 }
 
 #[tokio::test]
+async fn a_body_of_empty_messages_is_refused_before_it_is_read_as_tokens() {
+    let broker = Broker::start(quick()).await;
+    let key = broker.key("1").await;
+    let _node = broker.node(1, OUTPUT).await;
+    let mut messages = vec![json!({"role": "user", "content": "<|im_end|>"})];
+    messages.resize((4 << 20) / 32, json!({"role": "user", "content": ""}));
+    let body = json!({"model": "bytes", "messages": messages}).to_string();
+    let began = Instant::now();
+    let url = format!("{}/v1/chat/completions", broker.url);
+    let request = broker.http.post(url).bearer_auth(key).header("content-type", "application/json");
+    let response = within("a refusal", request.body(body).send()).await.unwrap();
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    assert_eq!(response.status(), 400);
+    let error: Value = response.json().await.unwrap();
+    assert_eq!(error["error"]["param"], "messages");
+}
+
+#[tokio::test]
 async fn a_node_that_acknowledges_what_it_never_got_is_shown_out() {
     let broker = Broker::start(patient()).await;
     let mut node = broker.node(1, OUTPUT).await;

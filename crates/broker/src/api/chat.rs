@@ -130,7 +130,7 @@ async fn encode(model: &Arc<Model>, request: &ChatRequest, bytes: usize) -> Resu
     };
     match encoded {
         Ok(prompt) => Ok(prompt),
-        Err(error @ (BadPrompt::Template(_) | BadPrompt::NoMark)) => {
+        Err(error @ (BadPrompt::Template(_) | BadPrompt::NoMark | BadPrompt::TooMany { .. })) => {
             Err(ApiError::field("messages", format!("{error}")))
         }
         Err(error) => Err(our_fault("a prompt could not be encoded", &error)),
