@@ -35,6 +35,9 @@ use crate::clock::now;
 use crate::hub::{AlreadyHere, News, Seat};
 use crate::measures::{self, Dropped};
 
+/// The largest frame that a node may send. The largest honest one, 256 tokens with twenty alternatives each, is about
+/// 70 KB.
+pub const LARGEST_FRAME: usize = 256 << 10;
 /// How long a node may take to answer the challenge.
 const HELLO: Duration = Duration::from_secs(10);
 /// How long one frame may take to leave.

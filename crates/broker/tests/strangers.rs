@@ -39,6 +39,15 @@ async fn a_body_of_empty_messages_is_refused_before_it_is_read_as_tokens() {
 }
 
 #[tokio::test]
+async fn a_frame_that_no_honest_node_sends_ends_the_link() {
+    let broker = Broker::start(patient()).await;
+    let mut node = broker.node(1, OUTPUT).await;
+    node.raw(Message::Binary(vec![0; 300 << 10].into())).await;
+    node.say(to_broker::Body::Beat(Beat::default())).await;
+    assert_eq!(node.hear().await, None);
+}
+
+#[tokio::test]
 async fn a_node_that_acknowledges_what_it_never_got_is_shown_out() {
     let broker = Broker::start(patient()).await;
     let mut node = broker.node(1, OUTPUT).await;
