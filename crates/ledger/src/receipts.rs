@@ -78,7 +78,7 @@ impl Ledger {
         rows.iter().map(|bytes| read_receipt(bytes)).collect()
     }
 
-    /// The node has stored a receipt and signed it. Saying so twice changes nothing.
+    /// The node has stored a receipt and signed it. Saying so twice changes nothing, and writes nothing.
     ///
     /// # Errors
     /// [`BadAck::Unknown`] when the node has no such receipt or the signature is not its own.
@@ -90,14 +90,19 @@ impl Ledger {
         at: UnixMillis,
     ) -> Result<(), BadAck> {
         let sequence = i64::try_from(sequence).map_err(|_| BadAck::Unknown)?;
-        let bytes: Option<Vec<u8>> =
-            sqlx::query_scalar("SELECT bytes FROM receipts WHERE node = ? AND sequence = ?")
-                .bind(node.to_vec())
-                .bind(sequence)
-                .fetch_optional(self.readers())
-                .await
-                .map_err(LedgerError::from)?;
-        let receipt = read_receipt(&bytes.ok_or(BadAck::Unknown)?)?;
+        let row: Option<(Vec<u8>, bool)> = sqlx::query_as(
+            "SELECT bytes, acked_at IS NOT NULL FROM receipts WHERE node = ? AND sequence = ?",
+        )
+        .bind(node.to_vec())
+        .bind(sequence)
+        .fetch_optional(self.readers())
+        .await
+        .map_err(LedgerError::from)?;
+        let (bytes, acked) = row.ok_or(BadAck::Unknown)?;
+        if acked {
+            return Ok(());
+        }
+        let receipt = read_receipt(&bytes)?;
         verify(&node.0, &receipt.signed_bytes(), signature).map_err(|_| BadAck::Unknown)?;
         let mut write = self.write(Durable::Process).await?;
         sqlx::query(

@@ -159,6 +159,24 @@ async fn postings_cannot_be_changed_or_taken_out_and_the_audit_sees_a_forged_bal
     assert_eq!(faults[0].place, "available acme");
 }
 
+#[tokio::test]
+async fn guessed_invites_and_repeated_acknowledgements_wait_for_no_writer() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("books");
+    let (ledger, key) = ledger_with_nodes(&file).await;
+    ledger.credit("acme", NanoUsd::DOLLAR, NOW).await.unwrap();
+    ledger.open_job(&opening(1, key, Limit::Exactly(100)), NOW).await.unwrap();
+    let settled =
+        ledger.settle(JobId([1; 16]), ending(Finish::Length, 100), NOW, &seal).await.unwrap().receipts;
+    let own = sign(&node_key(0), &settled[0].1.signed_bytes());
+    ledger.acknowledge(&node(0), 1, &own, NOW).await.unwrap();
+    let raw = sqlx::SqlitePool::connect(&format!("sqlite://{}", file.display())).await.unwrap();
+    let writes = raw.begin_with("BEGIN IMMEDIATE").await.unwrap();
+    assert_eq!(ledger.admit(&node(9), "wi-guess", NOW).await.unwrap(), Admission::BadInvite);
+    ledger.acknowledge(&node(0), 1, &own, NOW).await.unwrap();
+    writes.rollback().await.unwrap();
+}
+
 #[derive(Debug, Clone)]
 enum Step {
     Credit(i64),
