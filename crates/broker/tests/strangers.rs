@@ -39,6 +39,18 @@ async fn a_body_of_empty_messages_is_refused_before_it_is_read_as_tokens() {
 }
 
 #[tokio::test]
+async fn a_stranger_is_sent_away_before_the_body_is_read() {
+    let broker = Broker::start(quick()).await;
+    let mut socket = tokio::net::TcpStream::connect(broker.running.address).await.unwrap();
+    let head = "POST /v1/chat/completions HTTP/1.1\r\nHost: broker\r\nContent-Type: application/json\r\n\
+        Authorization: Bearer wk-guess\r\nContent-Length: 4000000\r\n\r\n{";
+    socket.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = [0; 12];
+    within("an answer", socket.read_exact(&mut answer)).await.unwrap();
+    assert_eq!(std::str::from_utf8(&answer).unwrap(), "HTTP/1.1 401");
+}
+
+#[tokio::test]
 async fn a_frame_that_no_honest_node_sends_ends_the_link() {
     let broker = Broker::start(patient()).await;
     let mut node = broker.node(1, OUTPUT).await;

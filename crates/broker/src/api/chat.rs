@@ -20,6 +20,7 @@ use wakati_ledger::{Consumer, JobOpening, Limit, OpenError, Refusal};
 use wakati_market::{Match, NoMatch, Request};
 use wakati_protocol::ids::{JobId, ModelDigest};
 
+use super::caller::Caller;
 use crate::app::{App, Shared};
 use crate::checkpoints::Delivered;
 use crate::clock::now;
@@ -41,6 +42,7 @@ const LONG_PROMPT_BYTES: usize = 32 << 10;
 /// Serves one request.
 pub async fn complete(
     State(app): State<Shared>,
+    Caller(consumer): Caller,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, ApiError> {
@@ -48,7 +50,6 @@ pub async fn complete(
     if app.draining.is_cancelled() {
         return Err(ApiError::ending());
     }
-    let consumer = authenticate(&app, &headers).await?;
     let body = read_body(&headers, body)?;
     let request = read_request(&body)?;
     let model = find_model(&app, &request.model).await?;
@@ -81,19 +82,6 @@ async fn find_model(app: &Shared, name: &str) -> Result<Arc<Model>, ApiError> {
         .await
         .map_err(|error| our_fault("the models could not be looked at", &error))?;
     app.models.get(name).ok_or_else(|| ApiError::no_model(name))
-}
-
-async fn authenticate(app: &App, headers: &HeaderMap) -> Result<Consumer, ApiError> {
-    let bearer = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let key = bearer
-        .and_then(|value| value.split_once(' '))
-        .filter(|(kind, _)| kind.eq_ignore_ascii_case("bearer"));
-    let Some((_, key)) = key else { return Err(ApiError::unauthorised()) };
-    match app.ledger.holder(key.trim()).await {
-        Ok(Some(consumer)) => Ok(consumer),
-        Ok(None) => Err(ApiError::unauthorised()),
-        Err(error) => Err(our_fault("a key could not be looked up", &error)),
-    }
 }
 
 fn our_fault(what: &'static str, error: &dyn std::fmt::Display) -> ApiError {

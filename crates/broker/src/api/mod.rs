@@ -1,5 +1,6 @@
 //! What consumers and operators' monitors reach over HTTP.
 
+mod caller;
 mod chat;
 mod health;
 mod models;
