@@ -37,6 +37,10 @@ impl Home {
         Self(folder.into())
     }
 
+    pub(crate) fn folder(&self) -> &Path {
+        &self.0
+    }
+
     #[must_use]
     pub fn settings(&self) -> PathBuf {
         self.0.join("broker.toml")

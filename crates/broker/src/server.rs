@@ -1,20 +1,20 @@
 //! Starting and ending the broker.
 
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::serve::ListenerExt;
-use ed25519_dalek::SigningKey;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use wakati_ledger::{Ledger, LedgerError};
 
 use crate::app::{App, Shared};
 use crate::clock::now;
+use crate::key::{self, BadKey};
 use crate::operator::Home;
 use crate::settings::Settings;
 use crate::{api, measures};
@@ -28,15 +28,25 @@ const LAST_MOMENT: Duration = Duration::from_secs(5);
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     #[error(
-        "{0} is not on loopback; this build of the broker listens on this machine only (127.0.0.1 or [::1])"
+        "{0} is not on loopback, so the broker did not start; it listens on this machine only: choose 127.0.0.1 or [::1]"
     )]
     NotLoopback(SocketAddr),
-    #[error("another broker already serves from this folder")]
-    AlreadyServing,
-    #[error("cannot listen on {0}: {1}")]
-    Listen(SocketAddr, std::io::Error),
-    #[error("the data folder cannot be used: {0}")]
-    Folder(#[from] std::io::Error),
+    #[error(
+        "another broker already serves from {folder}, so this one did not start; stop the other one, or choose another folder with --data",
+        folder = .0.display()
+    )]
+    AlreadyServing(PathBuf),
+    #[error(
+        "{0} cannot be listened on ({1}), so the broker did not start; choose another address with --listen"
+    )]
+    Listen(SocketAddr, io::Error),
+    #[error(
+        "the data folder {folder} cannot be used ({cause}), so the broker did not start; check its permissions and disk, or choose another with --data",
+        folder = .folder.display()
+    )]
+    Folder { folder: PathBuf, cause: io::Error },
+    #[error(transparent)]
+    Key(#[from] BadKey),
     #[error(transparent)]
     Books(#[from] LedgerError),
 }
@@ -59,12 +69,14 @@ pub async fn start(home: &Home, listen: SocketAddr, settings: Settings) -> Resul
     if !listen.ip().is_loopback() {
         return Err(ServeError::NotLoopback(listen));
     }
-    home.create()?;
-    let lock = OpenOptions::new().create(true).truncate(false).write(true).open(home.lock())?;
-    if lock.try_lock().is_err() {
-        return Err(ServeError::AlreadyServing);
-    }
-    let key = broker_key(&home.key())?;
+    let unusable = |cause| ServeError::Folder { folder: home.folder().to_owned(), cause };
+    home.create().map_err(unusable)?;
+    let lock = match lock(&home.lock()) {
+        Ok(lock) => lock,
+        Err(TryLockError::WouldBlock) => return Err(ServeError::AlreadyServing(home.folder().to_owned())),
+        Err(TryLockError::Error(cause)) => return Err(unusable(cause)),
+    };
+    let key = key::load_or_make(&home.key())?;
     let ledger = Ledger::open(&home.books()).await?;
     let sign = |bytes: &[u8]| wakati_protocol::receipt::sign(&key, bytes);
     let recovered = ledger.recover(now(), &sign).await?;
@@ -72,9 +84,9 @@ pub async fn start(home: &Home, listen: SocketAddr, settings: Settings) -> Resul
         tracing::warn!(jobs = recovered, "jobs of an earlier run settled at their last known position");
     }
     let listener = TcpListener::bind(listen).await.map_err(|error| ServeError::Listen(listen, error))?;
-    let address = listener.local_addr()?;
+    let address = listener.local_addr().map_err(|error| ServeError::Listen(listen, error))?;
     // Whoever waits for the address may use it at once: connections queue in the socket.
-    home.write_address(&format!("http://{address}"))?;
+    home.write_address(&format!("http://{address}")).map_err(unusable)?;
     measures::recorder();
     let app = Arc::new(App::new(home, settings, ledger, key));
     let keepers = keepers(&app);
@@ -89,6 +101,15 @@ pub async fn start(home: &Home, listen: SocketAddr, settings: Settings) -> Resul
     let http =
         axum::serve(listener, router).with_graceful_shutdown(async move { draining.cancelled().await });
     Ok(Running { address, http: tokio::spawn(http.into_future()), keepers, app, _lock: lock })
+}
+
+/// Held while it lives. A file system without locks is an error of its own: two brokers on one folder would settle
+/// each other's jobs.
+fn lock(file: &Path) -> Result<File, TryLockError> {
+    let lock = OpenOptions::new().create(true).truncate(false).write(true).open(file);
+    let lock = lock.map_err(TryLockError::Error)?;
+    lock.try_lock()?;
+    Ok(lock)
 }
 
 /// The tasks that keep the broker in order while it runs.
@@ -151,32 +172,5 @@ impl Running {
             keeper.abort();
         }
         self.app.crash_relays().await;
-    }
-}
-
-/// Reads the broker's key, or makes it.
-fn broker_key(file: &Path) -> std::io::Result<SigningKey> {
-    match File::open(file) {
-        Ok(mut open) => {
-            let mut text = String::new();
-            open.read_to_string(&mut text)?;
-            let mut seed = [0; 32];
-            hex::decode_to_slice(text.trim(), &mut seed)
-                .map_err(|_| std::io::Error::other(format!("{} is not a key", file.display())))?;
-            Ok(SigningKey::from_bytes(&seed))
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let mut seed = [0; 32];
-            getrandom::fill(&mut seed).map_err(std::io::Error::other)?;
-            let mut options = OpenOptions::new();
-            options.create_new(true).write(true);
-            #[cfg(unix)]
-            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-            let mut new = options.open(file)?;
-            new.write_all(hex::encode(seed).as_bytes())?;
-            new.sync_all()?;
-            Ok(SigningKey::from_bytes(&seed))
-        }
-        Err(error) => Err(error),
     }
 }

@@ -1,0 +1,45 @@
+//! How a broker starts, and what keeps it from it; how it ends, and how fast.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::time::Duration;
+
+use common::{Broker, OUTPUT, events, quick, within};
+use serde_json::{Value, json};
+use wakati_broker::operator::Home;
+use wakati_broker::settings::Settings;
+use wakati_broker::{BadKey, ServeError, start};
+use wakati_protocol::money::NanoUsd;
+
+#[tokio::test]
+async fn one_broker_serves_from_a_folder() {
+    let broker = Broker::start(quick()).await;
+    let second = start(&broker.home, "127.0.0.1:0".parse().unwrap(), quick()).await;
+    let Err(error @ ServeError::AlreadyServing(_)) = second else { panic!("a second broker serves") };
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "another broker already serves from {}, so this one did not start; stop the other one, or choose another folder with --data",
+            broker.folder.path().display()
+        )
+    );
+}
+
+#[tokio::test]
+async fn a_lock_that_cannot_be_had_is_told_from_one_that_another_broker_has() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("broker.lock")).unwrap();
+    let started = start(&Home::new(folder.path()), "127.0.0.1:0".parse().unwrap(), quick()).await;
+    assert!(matches!(started, Err(ServeError::Folder { .. })));
+}
+
+#[tokio::test]
+async fn with_a_damaged_key_no_broker_starts_and_the_operator_is_told_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("broker.key"), "").unwrap();
+    let started = start(&Home::new(folder.path()), "127.0.0.1:0".parse().unwrap(), quick()).await;
+    let Err(ServeError::Key(error @ BadKey::Damaged(_))) = started else { panic!("started") };
+    assert!(error.to_string().contains("restore it from a backup"));
+}
