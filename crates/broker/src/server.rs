@@ -140,17 +140,27 @@ fn keepers(app: &Shared) -> Vec<JoinHandle<()>> {
 impl Running {
     /// Ends politely: no new work, time for what runs, error frames for what is left, everything joined.
     pub async fn stop(self) {
-        let Self { app, http, keepers, .. } = self;
+        self.stop_or_cut_short(std::future::pending()).await;
+    }
+
+    /// As [`Running::stop`]; when `cut_short` comes first, the time for what runs is over.
+    pub async fn stop_or_cut_short(self, cut_short: impl Future<Output = ()>) {
+        let Self { app, mut http, keepers, .. } = self;
         tracing::info!("draining");
         app.draining.cancel();
-        let abort = http.abort_handle();
-        let mut http = http;
-        if tokio::time::timeout(app.settings.drain, &mut http).await.is_err() {
+        let drained = tokio::select! {
+            _ = &mut http => true,
+            () = tokio::time::sleep(app.settings.drain) => false,
+            () = cut_short => false,
+        };
+        if !drained {
             tracing::warn!("the time for draining is over; running answers end with an error");
             app.abort.cancel();
-            let _ = tokio::time::timeout(LAST_MOMENT, &mut http).await;
+            if tokio::time::timeout(LAST_MOMENT, &mut http).await.is_err() {
+                http.abort();
+                let _ = http.await;
+            }
         }
-        abort.abort();
         app.abort.cancel();
         app.closing.cancel();
         app.tasks.close();
@@ -172,5 +182,9 @@ impl Running {
             keeper.abort();
         }
         self.app.crash_relays().await;
+        let _ = self.http.await;
+        for keeper in self.keepers {
+            let _ = keeper.await;
+        }
     }
 }

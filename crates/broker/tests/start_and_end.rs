@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 use wakati_broker::operator::Home;
 use wakati_broker::settings::Settings;
 use wakati_broker::{BadKey, ServeError, start};
-use wakati_protocol::money::NanoUsd;
 
 #[tokio::test]
 async fn one_broker_serves_from_a_folder() {
@@ -42,4 +41,19 @@ async fn with_a_damaged_key_no_broker_starts_and_the_operator_is_told_what_to_do
     let started = start(&Home::new(folder.path()), "127.0.0.1:0".parse().unwrap(), quick()).await;
     let Err(ServeError::Key(error @ BadKey::Damaged(_))) = started else { panic!("started") };
     assert!(error.to_string().contains("restore it from a backup"));
+}
+
+#[tokio::test]
+async fn whoever_asks_twice_does_not_wait_for_what_runs() {
+    let broker = Broker::start(Settings { drain: Duration::from_secs(3600), ..quick() }).await;
+    let key = broker.key("1").await;
+    let mut node = broker.node(1, OUTPUT).await;
+    let asked = broker.ask(&key, json!({"stream": true}));
+    let job = node.job().await;
+    node.tokens(&job, 0, "abc").await;
+    let response = asked.await.unwrap();
+    within("the end", broker.running.stop_or_cut_short(std::future::ready(()))).await;
+    let events = events(response).await;
+    let last: Value = serde_json::from_str(events.last().unwrap()).unwrap();
+    assert_eq!(last["error"]["code"], "restarting");
 }
