@@ -1,7 +1,7 @@
 //! Who may do what: consumers' keys, owners, their nodes and the invites by which nodes join.
 
 use sha2::{Digest, Sha256};
-use sqlx::{Row, SqliteConnection};
+use sqlx::SqliteConnection;
 use wakati_protocol::ids::NodeId;
 use wakati_protocol::units::UnixMillis;
 
@@ -87,11 +87,12 @@ impl Ledger {
     /// # Errors
     /// When the database fails.
     pub async fn holder(&self, key: &str) -> Result<Option<Consumer>, LedgerError> {
-        let row = sqlx::query("SELECT id, account FROM keys WHERE hash = ? AND revoked_at IS NULL")
-            .bind(hash(key))
-            .fetch_optional(self.readers())
-            .await?;
-        Ok(row.map(|row| Consumer { key: row.get(0), account: row.get(1) }))
+        let row: Option<(i64, String)> =
+            sqlx::query_as("SELECT id, account FROM keys WHERE hash = ? AND revoked_at IS NULL")
+                .bind(hash(key))
+                .fetch_optional(self.readers())
+                .await?;
+        Ok(row.map(|(key, account)| Consumer { key, account }))
     }
 
     /// Makes an invite with which one node of this owner can join. The owner is made when new.

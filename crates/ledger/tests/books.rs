@@ -8,7 +8,7 @@ use std::path::Path;
 use ed25519_dalek::SigningKey;
 use proptest::prelude::*;
 use wakati_ledger::{
-    Admission, BadAck, Ending, Finish, JobOpening, Ledger, Limit, NewAttempt, OpenError, Refusal,
+    Admission, BadAck, Ending, Finish, JobOpening, Ledger, LedgerError, Limit, NewAttempt, OpenError, Refusal,
 };
 use wakati_protocol::ids::{JobId, ModelDigest, NodeId};
 use wakati_protocol::money::{NanoUsd, Price, Prices};
@@ -175,6 +175,21 @@ async fn guessed_invites_and_repeated_acknowledgements_wait_for_no_writer() {
     assert_eq!(ledger.admit(&node(9), "wi-guess", NOW).await.unwrap(), Admission::BadInvite);
     ledger.acknowledge(&node(0), 1, &own, NOW).await.unwrap();
     writes.rollback().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_number_that_does_not_fit_is_an_error() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("books");
+    let (ledger, key) = ledger_with_nodes(&file).await;
+    ledger.credit("acme", NanoUsd::DOLLAR, NOW).await.unwrap();
+    ledger.open_job(&opening(1, key, Limit::Exactly(100)), NOW).await.unwrap();
+    let raw = sqlx::SqlitePool::connect(&format!("sqlite://{}", file.display())).await.unwrap();
+    // More than 32 bits.
+    sqlx::query("UPDATE jobs SET prompt_tokens = 5000000000").execute(&raw).await.unwrap();
+    assert!(matches!(ledger.books().await, Err(LedgerError::Database(_))));
+    let settled = ledger.settle(JobId([1; 16]), ending(Finish::Stop, 1), NOW, &seal).await;
+    assert!(matches!(settled, Err(LedgerError::Database(_))));
 }
 
 #[derive(Debug, Clone)]
