@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use common::{Broker, OUTPUT, events, quick, within};
 use serde_json::{Value, json};
-use wakati_broker::operator::Home;
+use wakati_broker::operator::{self, Home, OperatorError};
 use wakati_broker::settings::Settings;
 use wakati_broker::{BadKey, ServeError, start};
+use wakati_protocol::money::NanoUsd;
 
 #[tokio::test]
 async fn one_broker_serves_from_a_folder() {
@@ -56,4 +57,20 @@ async fn whoever_asks_twice_does_not_wait_for_what_runs() {
     let events = events(response).await;
     let last: Value = serde_json::from_str(events.last().unwrap()).unwrap();
     assert_eq!(last["error"]["code"], "restarting");
+}
+
+#[tokio::test]
+async fn more_than_is_available_is_not_taken_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = Home::new(folder.path());
+    operator::credit(&home, "acme", NanoUsd::DOLLAR).await.unwrap();
+    let refused = operator::credit(&home, "acme", NanoUsd(-1_500_000_000)).await.unwrap_err();
+    assert!(matches!(refused, OperatorError::Overdrawn { .. }));
+    assert_eq!(
+        refused.to_string(),
+        "acme has $1.000000000 available, so $1.500000000 were not taken back; take back at most what is available"
+    );
+    let refused = operator::credit(&home, "acme", NanoUsd(i64::MAX)).await.unwrap_err();
+    assert!(matches!(refused, OperatorError::TooMuch { .. }));
+    assert_eq!(operator::credit(&home, "acme", NanoUsd::ZERO).await.unwrap(), NanoUsd::DOLLAR);
 }

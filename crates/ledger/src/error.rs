@@ -25,6 +25,24 @@ impl From<sqlx::Error> for OpenError {
     }
 }
 
+/// The operator's own doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotCredited {
+    /// Less is available than would be taken back.
+    Overdrawn { available: NanoUsd },
+    /// No account can have so much.
+    TooMuch { available: NanoUsd },
+}
+
+/// Why an account could not be credited.
+#[derive(Debug, thiserror::Error)]
+pub enum CreditError {
+    #[error("the credit was refused: {0:?}")]
+    Refused(NotCredited),
+    #[error(transparent)]
+    Failed(#[from] LedgerError),
+}
+
 /// The books could not be read or written, or would have become wrong.
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {

@@ -26,7 +26,7 @@ mod split;
 
 pub use audit::Fault;
 pub use books::{AttemptRow, Books, ConsumerRow, JobRow, NodeRow, OwnerRow};
-pub use error::{LedgerError, OpenError, Refusal};
+pub use error::{CreditError, LedgerError, NotCredited, OpenError, Refusal};
 pub use jobs::{JobOpening, Limit, NewAttempt, Opened};
 pub use members::{Admission, Consumer, Secret};
 pub use money::Funds;
