@@ -141,7 +141,7 @@ async fn admit(app: &App, hello: &Hello, signed: &[u8]) -> Result<(NodeId, u64),
         Ok(Admission::NotInvited) => Err(RefuseReason::NotInvited),
         Ok(Admission::BadInvite) => Err(RefuseReason::BadInvite),
         Err(error) => {
-            tracing::error!(%error, "a node could not be looked up");
+            tracing::error!(%error, "a node could not be looked up, so it was asked to come again later");
             Err(RefuseReason::Full)
         }
     }
@@ -214,7 +214,7 @@ async fn read_all(
             measures::dropped(Dropped::Hostile);
             strikes += 1;
             if strikes >= STRIKES {
-                tracing::warn!(%node, "the node keeps sending frames that make no sense");
+                tracing::warn!(%node, "the node keeps sending frames that make no sense, so its link is closed");
                 return Gone::Hostile;
             }
         }

@@ -82,7 +82,8 @@ async fn main() -> ExitCode {
     match run().await {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("wakati-broker: {error:#}");
+            // The sentence has its cause in it.
+            eprintln!("wakati-broker: {error}");
             ExitCode::FAILURE
         }
     }
@@ -131,7 +132,7 @@ async fn run() -> anyhow::Result<ExitCode> {
 async fn serve(home: &Home, listen: SocketAddr) -> anyhow::Result<()> {
     let (settings, notices) = Settings::load(&home.settings());
     for notice in notices {
-        tracing::warn!("{notice}");
+        tracing::warn!(notice, "a setting was not taken");
     }
     // Asked for before the address is known, so that no signal is missed.
     let mut signals = Signals::listen()?;

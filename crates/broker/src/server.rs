@@ -129,7 +129,7 @@ fn keepers(app: &Shared) -> Vec<JoinHandle<()>> {
             let app = Arc::clone(&looks);
             // Loading a tokenizer takes hundreds of milliseconds.
             if let Err(error) = tokio::task::spawn_blocking(move || app.models.look_again()).await {
-                tracing::error!(%error, "the models could not be looked at");
+                tracing::error!(%error, "the models could not be looked at; the next turn looks again");
             }
             measures::recorder().run_upkeep();
         }

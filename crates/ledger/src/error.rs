@@ -46,9 +46,13 @@ pub enum CreditError {
 /// The books could not be read or written, or would have become wrong.
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
-    #[error("the books could not be used: {0}")]
+    #[error(
+        "the books could not be used ({0}), so what was under way is undone; check the data folder's disk and permissions, then try again"
+    )]
     Database(#[from] sqlx::Error),
-    #[error("the books could not be brought up to date: {0}")]
+    #[error(
+        "the books could not be brought up to date ({0}), so they are as they were; use a broker that is at least as new as the one that wrote them"
+    )]
     Migration(#[from] sqlx::migrate::MigrateError),
     #[error("no job {0} in the books")]
     NoSuchJob(JobId),
@@ -56,6 +60,6 @@ pub enum LedgerError {
     Settled(JobId),
     #[error("{0}")]
     Wrong(String),
-    #[error("the system gave no random bytes")]
+    #[error("the system gave no random bytes, so no secret was made; try again")]
     NoChance,
 }
