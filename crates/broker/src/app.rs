@@ -12,6 +12,7 @@ use crate::checkpoints::Checkpoints;
 use crate::hub::Hub;
 use crate::models::Models;
 use crate::open_jobs::OpenJobs;
+use crate::operator::Home;
 use crate::settings::Settings;
 
 /// The running broker.
@@ -39,6 +40,24 @@ pub struct App {
 pub type Shared = Arc<App>;
 
 impl App {
+    /// A broker that has its books open, and nothing else yet.
+    pub fn new(home: &Home, settings: Settings, ledger: Ledger, key: SigningKey) -> Self {
+        Self {
+            models: Models::open(home.models()),
+            hub: Hub::new(rand::random(), settings.beat),
+            settings,
+            ledger,
+            checkpoints: Checkpoints::default(),
+            open_jobs: OpenJobs::default(),
+            key,
+            draining: CancellationToken::new(),
+            abort: CancellationToken::new(),
+            crash: CancellationToken::new(),
+            closing: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+        }
+    }
+
     pub fn id(&self) -> BrokerId {
         BrokerId(self.key.verifying_key().to_bytes())
     }

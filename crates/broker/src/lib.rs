@@ -11,6 +11,7 @@ mod app;
 mod checkpoints;
 mod clock;
 mod hub;
+mod key;
 mod link;
 mod measures;
 mod models;
@@ -23,4 +24,5 @@ pub mod settings;
 mod text;
 mod wire;
 
+pub use key::BadKey;
 pub use server::{Running, ServeError, start};

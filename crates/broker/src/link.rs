@@ -8,7 +8,9 @@
 //! A session is one task with three parts that run side by side: one reads frames, one writes them, and the clerk
 //! does what needs the books (receipts), so that tokens never wait for the disk. When one part ends, all do.
 
-use std::time::Duration;
+mod clerk;
+
+use std::time::{Duration, Instant};
 
 use axum::body::Bytes;
 use axum::extract::ws::{Message, WebSocket};
@@ -17,29 +19,33 @@ use futures_util::{SinkExt, StreamExt};
 use prost::Message as _;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
-use wakati_ledger::{Admission, BadAck};
+use wakati_ledger::Admission;
 use wakati_market::{Offer, Session};
 use wakati_protocol::ids::{ModelDigest, NodeId};
 use wakati_protocol::job::Finish;
 use wakati_protocol::link::{
-    BrokerBeat, Bye, Challenge, Hello, ModelOffer, Refuse, RefuseReason, ToBroker, ToNode, Welcome,
-    to_broker, to_node,
+    Bye, Challenge, Hello, ModelOffer, Refuse, RefuseReason, ToBroker, ToNode, Welcome, to_broker, to_node,
 };
 use wakati_protocol::money::{Price, Prices};
-use wakati_protocol::receipt::{Receipt, ReceiptAck, hello_bytes, verify};
+use wakati_protocol::receipt::{ReceiptAck, hello_bytes, verify};
 use wakati_protocol::{LINK_VERSION, LINK_VERSION_OLDEST};
 
 use crate::app::App;
 use crate::clock::now;
-use crate::hub::{News, Seat};
+use crate::hub::{AlreadyHere, News, Seat};
 use crate::measures::{self, Dropped};
 
+/// The largest frame that a node may send. The largest honest one, 256 tokens with twenty alternatives each, is about
+/// 70 KB.
+pub const LARGEST_FRAME: usize = 256 << 10;
 /// How long a node may take to answer the challenge.
 const HELLO: Duration = Duration::from_secs(10);
 /// How long one frame may take to leave.
 const WRITE: Duration = Duration::from_secs(10);
 /// Frames that make no sense before the link is ended.
 const STRIKES: u32 = 20;
+/// How long a node that could come in later is asked to wait.
+const COME_LATER_MS: u32 = 60_000;
 /// Acknowledgements that wait for the books. More are dropped: the receipts come again.
 const ACKS: usize = 256;
 /// Limits on an offer: models, dollars per million tokens, jobs at once, tokens.
@@ -51,6 +57,34 @@ const LONGEST_CONTEXT: u32 = 1 << 24;
 type Out = SplitSink<WebSocket, Message>;
 type In = SplitStream<WebSocket>;
 
+/// Why a session ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Gone {
+    /// By the broker: it ends, or another link of the node has taken over.
+    Closed,
+    /// By the node, with a word or without one.
+    Left,
+    /// The connection is gone, or does not take what is written.
+    Broken,
+    /// Two beats were missed.
+    Silent,
+    /// The node kept sending what makes no sense.
+    Hostile,
+}
+
+impl Gone {
+    /// For the log.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Closed => "closed",
+            Self::Left => "left",
+            Self::Broken => "broken",
+            Self::Silent => "silent",
+            Self::Hostile => "hostile",
+        }
+    }
+}
+
 /// Talks to one node until its link ends.
 pub async fn serve_node(app: &App, socket: WebSocket) {
     let (mut out, mut inward) = socket.split();
@@ -58,23 +92,27 @@ pub async fn serve_node(app: &App, socket: WebSocket) {
         Ok(Some(admitted)) => admitted,
         Ok(None) | Err(_) => return,
     };
-    let (node, receipts_to) = match hello {
-        Ok(admitted) => admitted,
+    let seated = hello.and_then(|(node, receipts_to)| {
+        let seat = app.hub.arrive(node, &app.closing, Instant::now());
+        seat.map(|seat| (node, receipts_to, seat)).map_err(|AlreadyHere| RefuseReason::AlreadyHere)
+    });
+    let (node, receipts_to, seat) = match seated {
+        Ok(seated) => seated,
         Err(reason) => {
             tracing::info!(?reason, "node not let in");
-            let retry_after_ms = if reason == RefuseReason::Full { 60_000 } else { 0 };
+            let later = matches!(reason, RefuseReason::Full | RefuseReason::AlreadyHere);
+            let retry_after_ms = if later { COME_LATER_MS } else { 0 };
             let refuse = Refuse { reason: reason.into(), retry_after_ms };
             let _ = write(&mut out, to_node::Body::Refuse(refuse).into()).await;
-            let _ = out.close().await;
+            let _ = timeout(WRITE, out.close()).await;
             return;
         }
     };
-    let seat = app.hub.arrive(node, &app.closing);
     let session = seat.session;
     tracing::info!(%node, "node joined");
-    let why = run(app, node, receipts_to, seat, out, inward).await;
+    let gone = run(app, node, receipts_to, seat, out, inward).await;
     app.hub.leave(&node, session);
-    tracing::info!(%node, why, "node left");
+    tracing::info!(%node, why = gone.word(), "node left");
 }
 
 /// The challenge and its answer. `None` when the other side does not speak the protocol.
@@ -103,21 +141,14 @@ async fn admit(app: &App, hello: &Hello, signed: &[u8]) -> Result<(NodeId, u64),
         Ok(Admission::NotInvited) => Err(RefuseReason::NotInvited),
         Ok(Admission::BadInvite) => Err(RefuseReason::BadInvite),
         Err(error) => {
-            tracing::error!(%error, "a node could not be looked up");
+            tracing::error!(%error, "a node could not be looked up, so it was asked to come again later");
             Err(RefuseReason::Full)
         }
     }
 }
 
 /// The session itself. Returns why it ended.
-async fn run(
-    app: &App,
-    node: NodeId,
-    receipts_to: u64,
-    seat: Seat,
-    mut out: Out,
-    mut inward: In,
-) -> &'static str {
+async fn run(app: &App, node: NodeId, receipts_to: u64, seat: Seat, mut out: Out, mut inward: In) -> Gone {
     let Seat { session, mut outbound, close } = seat;
     let beat_ms = u32::try_from(app.settings.beat.as_millis()).unwrap_or(u32::MAX);
     // A second, and more where many nodes would come back at once: a thousand a second can be let in.
@@ -126,30 +157,31 @@ async fn run(
     let _ = getrandom::fill(&mut name);
     let welcome = Welcome { version: LINK_VERSION, session: name, beat_ms, reconnect_window_ms };
     if write(&mut out, to_node::Body::Welcome(welcome).into()).await.is_err() {
-        return "the link broke";
+        return Gone::Broken;
     }
     let (ack_in, mut acks) = mpsc::channel(ACKS);
     let writer = async {
         while let Some(frame) = outbound.recv().await {
             if write(&mut out, frame).await.is_err() {
-                return "the link broke";
+                return Gone::Broken;
             }
         }
-        "the queue ended"
+        // The hub has let go of this link.
+        Gone::Closed
     };
     let reader = read_all(app, node, session, &mut inward, ack_in);
-    let clerk = keep_receipts(app, node, receipts_to, &mut acks);
-    let why = tokio::select! {
-        why = writer => why,
-        why = reader => why,
-        why = clerk => why,
-        () = close.cancelled() => "closed by the broker",
+    let clerk = clerk::keep_receipts(app, node, receipts_to, &mut acks);
+    let gone = tokio::select! {
+        gone = writer => gone,
+        gone = reader => gone,
+        gone = clerk => gone,
+        () = close.cancelled() => Gone::Closed,
     };
-    if why == "closed by the broker" {
+    if gone == Gone::Closed {
         let _ = write(&mut out, to_node::Body::Bye(Bye {}).into()).await;
         let _ = timeout(WRITE, out.close()).await;
     }
-    why
+    gone
 }
 
 async fn read_all(
@@ -158,23 +190,23 @@ async fn read_all(
     session: Session,
     inward: &mut In,
     acks: mpsc::Sender<ReceiptAck>,
-) -> &'static str {
+) -> Gone {
     // Two missed beats, and a little for the road.
     let silence = app.settings.beat * 2 + app.settings.beat / 5;
     let mut strikes = 0;
     loop {
         let message = match timeout(silence, inward.next()).await {
-            Err(_) => return "two beats were missed",
-            Ok(None | Some(Err(_))) => return "the link broke",
+            Err(_) => return Gone::Silent,
+            Ok(None | Some(Err(_))) => return Gone::Broken,
             Ok(Some(Ok(message))) => message,
         };
         let sound = match message {
             Message::Binary(bytes) => match ToBroker::decode(bytes).ok().and_then(|frame| frame.body) {
-                Some(to_broker::Body::Bye(_)) => return "the node said goodbye",
+                Some(to_broker::Body::Bye(_)) => return Gone::Left,
                 Some(body) => take(app, node, session, &acks, body),
                 None => false,
             },
-            Message::Close(_) => return "the node closed the link",
+            Message::Close(_) => return Gone::Left,
             Message::Ping(_) | Message::Pong(_) => true,
             Message::Text(_) => false,
         };
@@ -182,8 +214,8 @@ async fn read_all(
             measures::dropped(Dropped::Hostile);
             strikes += 1;
             if strikes >= STRIKES {
-                tracing::warn!(%node, "the node keeps sending frames that make no sense");
-                return "too many senseless frames";
+                tracing::warn!(%node, "the node keeps sending frames that make no sense, so its link is closed");
+                return Gone::Hostile;
             }
         }
     }
@@ -205,21 +237,21 @@ fn take(
             true
         }
         to_broker::Body::Beat(beat) => {
-            app.hub.send(&node, to_node::Body::Beat(BrokerBeat { number: beat.number }));
+            app.hub.beat(&node, session, beat.number, Instant::now());
             true
         }
         to_broker::Body::Tokens(tokens) => {
             let sound = !tokens.ids.is_empty()
                 && (tokens.logprobs.is_empty() || tokens.logprobs.len() == tokens.ids.len());
             if sound {
-                app.hub.news(&node, &tokens.job.clone(), tokens.attempt, News::Tokens(tokens));
+                app.hub.news(session, &tokens.job.clone(), tokens.attempt, News::Tokens(tokens));
             }
             sound
         }
         to_broker::Body::End(end) => {
             let sound = Finish::try_from(end.finish).is_ok_and(|finish| finish != Finish::Unknown);
             if sound {
-                app.hub.news(&node, &end.job.clone(), end.attempt, News::End(end));
+                app.hub.news(session, &end.job.clone(), end.attempt, News::End(end));
             }
             sound
         }
@@ -249,55 +281,6 @@ fn read_offer(offer: &ModelOffer) -> Option<Offer> {
         slots: offer.slots,
         prices: Prices { input: Price(offer.input_price), output: Price(offer.output_price) },
     })
-}
-
-/// Sends what the node lacks, notes what it acknowledges, and sends again what it has not.
-async fn keep_receipts(
-    app: &App,
-    node: NodeId,
-    receipts_to: u64,
-    acks: &mut mpsc::Receiver<ReceiptAck>,
-) -> &'static str {
-    let mut from = receipts_to;
-    loop {
-        match app.ledger.receipts_after(&node, from).await {
-            Ok(receipts) => {
-                let Some(last) = receipts.last() else { break };
-                from = last.sequence;
-                send_receipts(app, &node, receipts);
-            }
-            Err(error) => {
-                tracing::warn!(%error, "receipts could not be read");
-                break;
-            }
-        }
-        // A long log goes out in the pace of the link's queue: the rest comes with the next turns.
-        tokio::task::yield_now().await;
-    }
-    let mut again = tokio::time::interval(app.settings.receipt_resend);
-    again.tick().await;
-    loop {
-        tokio::select! {
-            ack = acks.recv() => {
-                let Some(ack) = ack else { return "the link broke" };
-                match app.ledger.acknowledge(&node, ack.sequence, &ack.node_signature, now()).await {
-                    Ok(()) => {}
-                    Err(BadAck::Unknown) => measures::dropped(Dropped::Hostile),
-                    Err(BadAck::Failed(error)) => tracing::warn!(%error, "an acknowledgement could not be noted"),
-                }
-            }
-            _ = again.tick() => match app.ledger.unacked(&node).await {
-                Ok(receipts) => send_receipts(app, &node, receipts),
-                Err(error) => tracing::warn!(%error, "receipts could not be read"),
-            }
-        }
-    }
-}
-
-fn send_receipts(app: &App, node: &NodeId, receipts: Vec<Receipt>) {
-    for receipt in receipts {
-        app.hub.send_if_room(node, to_node::Body::Receipt(receipt));
-    }
 }
 
 async fn write(out: &mut Out, frame: ToNode) -> Result<(), ()> {

@@ -82,7 +82,8 @@ async fn main() -> ExitCode {
     match run().await {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("wakati-broker: {error:#}");
+            // The sentence has its cause in it.
+            eprintln!("wakati-broker: {error}");
             ExitCode::FAILURE
         }
     }
@@ -131,34 +132,52 @@ async fn run() -> anyhow::Result<ExitCode> {
 async fn serve(home: &Home, listen: SocketAddr) -> anyhow::Result<()> {
     let (settings, notices) = Settings::load(&home.settings());
     for notice in notices {
-        tracing::warn!("{notice}");
+        tracing::warn!(notice, "a setting was not taken");
     }
     // Asked for before the address is known, so that no signal is missed.
-    let end = end_signal()?;
+    let mut signals = Signals::listen()?;
     let running = wakati_broker::start(home, listen, settings).await?;
     println!("listening on http://{}", running.address);
     std::io::stdout().flush().context("stdout is closed")?;
-    end.await;
-    running.stop().await;
+    signals.next().await;
+    // Whoever asks twice does not want to wait.
+    running.stop_or_cut_short(signals.next()).await;
     Ok(())
 }
 
+/// The signals by which a person or the system ends this program.
 #[cfg(unix)]
-fn end_signal() -> anyhow::Result<impl Future<Output = ()>> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    Ok(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-    })
+struct Signals {
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
 }
 
-#[cfg(not(unix))]
-fn end_signal() -> anyhow::Result<impl Future<Output = ()>> {
-    Ok(async {
-        let _ = tokio::signal::ctrl_c().await;
-    })
+#[cfg(unix)]
+impl Signals {
+    fn listen() -> anyhow::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+/// The signal by which a person ends this program.
+#[cfg(windows)]
+struct Signals(tokio::signal::windows::CtrlC);
+
+#[cfg(windows)]
+impl Signals {
+    fn listen() -> anyhow::Result<Self> {
+        Ok(Self(tokio::signal::windows::ctrl_c()?))
+    }
+
+    async fn next(&mut self) {
+        self.0.recv().await;
+    }
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use wakati_catalogue::{Entry, ImportError, KeepWeights, Options, import};
-use wakati_ledger::{Books, Fault, Ledger, LedgerError};
+use wakati_ledger::{Books, CreditError, Fault, Ledger, LedgerError, NotCredited};
 use wakati_protocol::money::NanoUsd;
 
 use crate::clock::now;
@@ -17,14 +17,27 @@ const LONGEST_NAME: usize = 64;
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum OperatorError {
-    #[error("a name has 1 to {LONGEST_NAME} letters, digits, spaces or . _ - @ +")]
+    #[error(
+        "this is not a name, so nothing was changed; a name has 1 to {LONGEST_NAME} letters, digits, spaces or . _ - @ +"
+    )]
     BadName,
+    #[error(
+        "{account} has ${available} available, so ${wanted} were not taken back; take back at most what is available"
+    )]
+    Overdrawn { account: String, available: NanoUsd, wanted: NanoUsd },
+    #[error(
+        "{account} has ${available} available and cannot have ${wanted} more, so nothing was credited; credit less"
+    )]
+    TooMuch { account: String, available: NanoUsd, wanted: NanoUsd },
     #[error(transparent)]
     Books(#[from] LedgerError),
     #[error(transparent)]
     Import(#[from] ImportError),
-    #[error("the data folder cannot be used: {0}")]
-    Folder(#[from] io::Error),
+    #[error(
+        "the data folder {folder} cannot be used ({cause}), so nothing was changed; check its permissions and disk, or choose another with --data",
+        folder = .folder.display()
+    )]
+    Folder { folder: PathBuf, cause: io::Error },
 }
 
 /// The broker's data folder.
@@ -35,6 +48,10 @@ impl Home {
     #[must_use]
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self(folder.into())
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.0
     }
 
     #[must_use]
@@ -66,6 +83,10 @@ impl Home {
         Ok(())
     }
 
+    fn create_for_operator(&self) -> Result<(), OperatorError> {
+        self.create().map_err(|cause| OperatorError::Folder { folder: self.0.clone(), cause })
+    }
+
     /// Whole or not at all: others read it.
     pub(crate) fn write_address(&self, url: &str) -> io::Result<()> {
         let new = self.0.join("address.new");
@@ -74,7 +95,7 @@ impl Home {
     }
 
     async fn ledger(&self) -> Result<Ledger, OperatorError> {
-        self.create()?;
+        self.create_for_operator()?;
         Ok(Ledger::open(&self.books()).await?)
     }
 }
@@ -91,7 +112,7 @@ fn name(text: &str) -> Result<&str, OperatorError> {
 /// # Errors
 /// When the file is no model that can be served.
 pub fn add_model(home: &Home, gguf: &Path) -> Result<Entry, OperatorError> {
-    home.create()?;
+    home.create_for_operator()?;
     let options = Options { weights: KeepWeights::EntryOnly, ..Options::default() };
     Ok(import(gguf, &home.models(), options)?)
 }
@@ -115,9 +136,19 @@ pub async fn create_key(home: &Home, account: &str) -> Result<String, OperatorEr
 pub async fn credit(home: &Home, account: &str, amount: NanoUsd) -> Result<NanoUsd, OperatorError> {
     let account = name(account)?;
     let ledger = home.ledger().await?;
-    let funds = ledger.credit(account, amount, now()).await?;
+    let credited = ledger.credit(account, amount, now()).await;
     ledger.close().await;
-    Ok(funds.available)
+    let account = account.to_owned();
+    match credited {
+        Ok(funds) => Ok(funds.available),
+        Err(CreditError::Refused(NotCredited::Overdrawn { available })) => {
+            Err(OperatorError::Overdrawn { account, available, wanted: -amount })
+        }
+        Err(CreditError::Refused(NotCredited::TooMuch { available })) => {
+            Err(OperatorError::TooMuch { account, available, wanted: amount })
+        }
+        Err(CreditError::Failed(error)) => Err(error.into()),
+    }
 }
 
 /// Makes an invite for one node of an owner.

@@ -1,26 +1,20 @@
 //! Starting and ending the broker.
 
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::serve::ListenerExt;
-use ed25519_dalek::SigningKey;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 use wakati_ledger::{Ledger, LedgerError};
 
 use crate::app::{App, Shared};
-use crate::checkpoints::Checkpoints;
 use crate::clock::now;
-use crate::hub::Hub;
-use crate::models::Models;
-use crate::open_jobs::OpenJobs;
+use crate::key::{self, BadKey};
 use crate::operator::Home;
 use crate::settings::Settings;
 use crate::{api, measures};
@@ -34,15 +28,25 @@ const LAST_MOMENT: Duration = Duration::from_secs(5);
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     #[error(
-        "{0} is not on loopback; this build of the broker listens on this machine only (127.0.0.1 or [::1])"
+        "{0} is not on loopback, so the broker did not start; it listens on this machine only: choose 127.0.0.1 or [::1]"
     )]
     NotLoopback(SocketAddr),
-    #[error("another broker already serves from this folder")]
-    AlreadyServing,
-    #[error("cannot listen on {0}: {1}")]
-    Listen(SocketAddr, std::io::Error),
-    #[error("the data folder cannot be used: {0}")]
-    Folder(#[from] std::io::Error),
+    #[error(
+        "another broker already serves from {folder}, so this one did not start; stop the other one, or choose another folder with --data",
+        folder = .0.display()
+    )]
+    AlreadyServing(PathBuf),
+    #[error(
+        "{0} cannot be listened on ({1}), so the broker did not start; choose another address with --listen"
+    )]
+    Listen(SocketAddr, io::Error),
+    #[error(
+        "the data folder {folder} cannot be used ({cause}), so the broker did not start; check its permissions and disk, or choose another with --data",
+        folder = .folder.display()
+    )]
+    Folder { folder: PathBuf, cause: io::Error },
+    #[error(transparent)]
+    Key(#[from] BadKey),
     #[error(transparent)]
     Books(#[from] LedgerError),
 }
@@ -65,12 +69,14 @@ pub async fn start(home: &Home, listen: SocketAddr, settings: Settings) -> Resul
     if !listen.ip().is_loopback() {
         return Err(ServeError::NotLoopback(listen));
     }
-    home.create()?;
-    let lock = OpenOptions::new().create(true).truncate(false).write(true).open(home.lock())?;
-    if lock.try_lock().is_err() {
-        return Err(ServeError::AlreadyServing);
-    }
-    let key = broker_key(&home.key())?;
+    let unusable = |cause| ServeError::Folder { folder: home.folder().to_owned(), cause };
+    home.create().map_err(unusable)?;
+    let lock = match lock(&home.lock()) {
+        Ok(lock) => lock,
+        Err(TryLockError::WouldBlock) => return Err(ServeError::AlreadyServing(home.folder().to_owned())),
+        Err(TryLockError::Error(cause)) => return Err(unusable(cause)),
+    };
+    let key = key::load_or_make(&home.key())?;
     let ledger = Ledger::open(&home.books()).await?;
     let sign = |bytes: &[u8]| wakati_protocol::receipt::sign(&key, bytes);
     let recovered = ledger.recover(now(), &sign).await?;
@@ -84,24 +90,11 @@ pub async fn start(home: &Home, listen: SocketAddr, settings: Settings) -> Resul
         );
     }
     let listener = TcpListener::bind(listen).await.map_err(|error| ServeError::Listen(listen, error))?;
-    let address = listener.local_addr()?;
+    let address = listener.local_addr().map_err(|error| ServeError::Listen(listen, error))?;
     // Whoever waits for the address may use it at once: connections queue in the socket.
-    home.write_address(&format!("http://{address}"))?;
+    home.write_address(&format!("http://{address}")).map_err(unusable)?;
     measures::recorder();
-    let app = Arc::new(App {
-        models: Models::open(home.models()),
-        settings,
-        ledger,
-        hub: Hub::new(rand::random()),
-        checkpoints: Checkpoints::default(),
-        open_jobs: OpenJobs::default(),
-        key,
-        draining: CancellationToken::new(),
-        abort: CancellationToken::new(),
-        crash: CancellationToken::new(),
-        closing: CancellationToken::new(),
-        tasks: TaskTracker::new(),
-    });
+    let app = Arc::new(App::new(home, settings, ledger, key));
     let keepers = keepers(&app);
     let draining = app.draining.clone();
     let router = api::routes(Arc::clone(&app));
@@ -114,6 +107,15 @@ pub async fn start(home: &Home, listen: SocketAddr, settings: Settings) -> Resul
     let http =
         axum::serve(listener, router).with_graceful_shutdown(async move { draining.cancelled().await });
     Ok(Running { address, http: tokio::spawn(http.into_future()), keepers, app, _lock: lock })
+}
+
+/// Held while it lives. A file system without locks is an error of its own: two brokers on one folder would settle
+/// each other's jobs.
+fn lock(file: &Path) -> Result<File, TryLockError> {
+    let lock = OpenOptions::new().create(true).truncate(false).write(true).open(file);
+    let lock = lock.map_err(TryLockError::Error)?;
+    lock.try_lock()?;
+    Ok(lock)
 }
 
 /// The tasks that keep the broker in order while it runs.
@@ -133,7 +135,7 @@ fn keepers(app: &Shared) -> Vec<JoinHandle<()>> {
             let app = Arc::clone(&looks);
             // Loading a tokenizer takes hundreds of milliseconds.
             if let Err(error) = tokio::task::spawn_blocking(move || app.models.look_again()).await {
-                tracing::error!(%error, "the models could not be looked at");
+                tracing::error!(%error, "the models could not be looked at; the next turn looks again");
             }
             measures::recorder().run_upkeep();
         }
@@ -144,17 +146,27 @@ fn keepers(app: &Shared) -> Vec<JoinHandle<()>> {
 impl Running {
     /// Ends politely: no new work, time for what runs, error frames for what is left, everything joined.
     pub async fn stop(self) {
-        let Self { app, http, keepers, .. } = self;
+        self.stop_or_cut_short(std::future::pending()).await;
+    }
+
+    /// As [`Running::stop`]; when `cut_short` comes first, the time for what runs is over.
+    pub async fn stop_or_cut_short(self, cut_short: impl Future<Output = ()>) {
+        let Self { app, mut http, keepers, .. } = self;
         tracing::info!("draining");
         app.draining.cancel();
-        let abort = http.abort_handle();
-        let mut http = http;
-        if tokio::time::timeout(app.settings.drain, &mut http).await.is_err() {
+        let drained = tokio::select! {
+            _ = &mut http => true,
+            () = tokio::time::sleep(app.settings.drain) => false,
+            () = cut_short => false,
+        };
+        if !drained {
             tracing::warn!("the time for draining is over; running answers end with an error");
             app.abort.cancel();
-            let _ = tokio::time::timeout(LAST_MOMENT, &mut http).await;
+            if tokio::time::timeout(LAST_MOMENT, &mut http).await.is_err() {
+                http.abort();
+                let _ = http.await;
+            }
         }
-        abort.abort();
         app.abort.cancel();
         app.closing.cancel();
         app.tasks.close();
@@ -176,32 +188,9 @@ impl Running {
             keeper.abort();
         }
         self.app.crash_relays().await;
-    }
-}
-
-/// Reads the broker's key, or makes it.
-fn broker_key(file: &Path) -> std::io::Result<SigningKey> {
-    match File::open(file) {
-        Ok(mut open) => {
-            let mut text = String::new();
-            open.read_to_string(&mut text)?;
-            let mut seed = [0; 32];
-            hex::decode_to_slice(text.trim(), &mut seed)
-                .map_err(|_| std::io::Error::other(format!("{} is not a key", file.display())))?;
-            Ok(SigningKey::from_bytes(&seed))
+        let _ = self.http.await;
+        for keeper in self.keepers {
+            let _ = keeper.await;
         }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let mut seed = [0; 32];
-            getrandom::fill(&mut seed).map_err(std::io::Error::other)?;
-            let mut options = OpenOptions::new();
-            options.create_new(true).write(true);
-            #[cfg(unix)]
-            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-            let mut new = options.open(file)?;
-            new.write_all(hex::encode(seed).as_bytes())?;
-            new.sync_all()?;
-            Ok(SigningKey::from_bytes(&seed))
-        }
-        Err(error) => Err(error),
     }
 }

@@ -1,7 +1,7 @@
 //! The audit: every rule of the books checked again, on a live database.
 
 use serde::Serialize;
-use sqlx::{AssertSqlSafe, Row};
+use sqlx::AssertSqlSafe;
 
 use crate::error::LedgerError;
 use crate::open::Ledger;
@@ -85,9 +85,9 @@ impl Ledger {
         let mut faults = Vec::new();
         for (rule, query) in RULES {
             // The text is one of the constants above.
-            for row in sqlx::query(AssertSqlSafe(query)).fetch_all(&mut *at_once).await? {
-                faults.push(Fault { rule, place: row.get(0) });
-            }
+            let places: Vec<String> =
+                sqlx::query_scalar(AssertSqlSafe(query)).fetch_all(&mut *at_once).await?;
+            faults.extend(places.into_iter().map(|place| Fault { rule, place }));
         }
         Ok(faults)
     }

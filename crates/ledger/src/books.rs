@@ -101,13 +101,16 @@ async fn consumers(on: &mut sqlx::SqliteConnection) -> Result<Vec<ConsumerRow>, 
     )
     .fetch_all(on)
     .await?;
-    let row = |row: &sqlx::sqlite::SqliteRow| ConsumerRow {
-        account: row.get(0),
-        available: NanoUsd(row.get(1)),
-        held: NanoUsd(row.get(2)),
-        charged: NanoUsd(row.get(3)),
-    };
-    Ok(rows.iter().map(row).collect())
+    rows.iter()
+        .map(|row| {
+            Ok(ConsumerRow {
+                account: row.try_get(0)?,
+                available: NanoUsd(row.try_get(1)?),
+                held: NanoUsd(row.try_get(2)?),
+                charged: NanoUsd(row.try_get(3)?),
+            })
+        })
+        .collect()
 }
 
 async fn owners(on: &mut sqlx::SqliteConnection) -> Result<Vec<OwnerRow>, LedgerError> {
@@ -121,14 +124,14 @@ async fn owners(on: &mut sqlx::SqliteConnection) -> Result<Vec<OwnerRow>, Ledger
     .await?;
     let mut owners: Vec<OwnerRow> = Vec::new();
     for row in &rows {
-        let owner: String = row.get(0);
+        let owner: String = row.try_get(0)?;
         if owners.last().is_none_or(|last| last.owner != owner) {
-            owners.push(OwnerRow { owner, earned: NanoUsd(row.get(1)), nodes: Vec::new() });
+            owners.push(OwnerRow { owner, earned: NanoUsd(row.try_get(1)?), nodes: Vec::new() });
         }
-        let key: Option<Vec<u8>> = row.get(2);
+        let key: Option<Vec<u8>> = row.try_get(2)?;
         if let (Some(last), Some(key)) = (owners.last_mut(), key) {
-            let receipts: i64 = row.get(4);
-            let (node, earned) = (node_id(&key)?, NanoUsd(row.get(3)));
+            let receipts: i64 = row.try_get(4)?;
+            let (node, earned) = (node_id(&key)?, NanoUsd(row.try_get(3)?));
             last.nodes.push(NodeRow { node, earned, receipts: receipts.unsigned_abs() });
         }
     }
@@ -143,12 +146,12 @@ async fn jobs(on: &mut sqlx::SqliteConnection) -> Result<Vec<JobRow>, LedgerErro
     .fetch_all(&mut *on)
     .await?
     {
-        attempts.entry(row.get(0)).or_default().push(AttemptRow {
-            attempt: row.get(1),
-            node: node_id(row.get(2))?,
-            first_position: row.get(3),
-            positions: row.get(4),
-            pay: row.get::<Option<i64>, _>(5).map(NanoUsd),
+        attempts.entry(row.try_get(0)?).or_default().push(AttemptRow {
+            attempt: row.try_get(1)?,
+            node: node_id(row.try_get(2)?)?,
+            first_position: row.try_get(3)?,
+            positions: row.try_get(4)?,
+            pay: row.try_get::<Option<i64>, _>(5)?.map(NanoUsd),
         });
     }
     let rows = sqlx::query(
@@ -160,19 +163,19 @@ async fn jobs(on: &mut sqlx::SqliteConnection) -> Result<Vec<JobRow>, LedgerErro
     .await?;
     rows.iter()
         .map(|row| {
-            let id: Vec<u8> = row.get(0);
-            let amount = |column| row.get::<Option<i64>, _>(column).map(NanoUsd);
+            let id: Vec<u8> = row.try_get(0)?;
+            let amount = |column| row.try_get::<Option<i64>, usize>(column).map(|amount| amount.map(NanoUsd));
             Ok(JobRow {
                 job: job_id(&id)?,
-                account: row.get(1),
-                model: row.get(2),
-                prompt_tokens: row.get(3),
-                completion_tokens: row.get(4),
-                charge: amount(5),
-                fee: amount(6),
-                absorption: amount(7),
+                account: row.try_get(1)?,
+                model: row.try_get(2)?,
+                prompt_tokens: row.try_get(3)?,
+                completion_tokens: row.try_get(4)?,
+                charge: amount(5)?,
+                fee: amount(6)?,
+                absorption: amount(7)?,
                 attempts: attempts.remove(&id).unwrap_or_default(),
-                finish: row.get(8),
+                finish: row.try_get(8)?,
             })
         })
         .collect()

@@ -25,12 +25,34 @@ impl From<sqlx::Error> for OpenError {
     }
 }
 
+/// The operator's own doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotCredited {
+    /// Less is available than would be taken back.
+    Overdrawn { available: NanoUsd },
+    /// No account can have so much.
+    TooMuch { available: NanoUsd },
+}
+
+/// Why an account could not be credited.
+#[derive(Debug, thiserror::Error)]
+pub enum CreditError {
+    #[error("the credit was refused: {0:?}")]
+    Refused(NotCredited),
+    #[error(transparent)]
+    Failed(#[from] LedgerError),
+}
+
 /// The books could not be read or written, or would have become wrong.
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
-    #[error("the books could not be used: {0}")]
+    #[error(
+        "the books could not be used ({0}), so what was under way is undone; check the data folder's disk and permissions, then try again"
+    )]
     Database(#[from] sqlx::Error),
-    #[error("the books could not be brought up to date: {0}")]
+    #[error(
+        "the books could not be brought up to date ({0}), so they are as they were; use a broker that is at least as new as the one that wrote them"
+    )]
     Migration(#[from] sqlx::migrate::MigrateError),
     #[error("no job {0} in the books")]
     NoSuchJob(JobId),
@@ -40,6 +62,6 @@ pub enum LedgerError {
     Begun(JobId),
     #[error("{0}")]
     Wrong(String),
-    #[error("the system gave no random bytes")]
+    #[error("the system gave no random bytes, so no secret was made; try again")]
     NoChance,
 }

@@ -29,11 +29,11 @@ mod split;
 
 pub use audit::Fault;
 pub use books::{AttemptRow, Books, ConsumerRow, JobRow, NodeRow, OwnerRow};
-pub use error::{LedgerError, OpenError, Refusal};
+pub use error::{CreditError, LedgerError, NotCredited, OpenError, Refusal};
 pub use jobs::{JobOpening, Limit, NewAttempt, Opened};
 pub use members::{Admission, Consumer, Secret};
 pub use money::Funds;
 pub use open::Ledger;
-pub use receipts::BadAck;
+pub use receipts::{BadAck, RECEIPTS_AT_ONCE};
 pub use settle::{Ending, Finish, Recovered, Settlement};
 pub use split::{Split, Tried, room, split};

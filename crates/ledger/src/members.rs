@@ -1,7 +1,7 @@
 //! Who may do what: consumers' keys, owners, their nodes and the invites by which nodes join.
 
 use sha2::{Digest, Sha256};
-use sqlx::{Row, SqliteConnection};
+use sqlx::SqliteConnection;
 use wakati_protocol::ids::NodeId;
 use wakati_protocol::units::UnixMillis;
 
@@ -55,6 +55,14 @@ async fn owner_of(on: &mut SqliteConnection, node: &NodeId) -> Result<Option<Str
         .await?)
 }
 
+/// The owner whose unused invite this is.
+async fn invited_by(on: &mut SqliteConnection, invite: &str) -> Result<Option<i64>, LedgerError> {
+    Ok(sqlx::query_scalar("SELECT owner FROM invites WHERE hash = ? AND used_by IS NULL")
+        .bind(hash(invite))
+        .fetch_optional(on)
+        .await?)
+}
+
 impl Ledger {
     /// Makes a key for an account.
     ///
@@ -79,11 +87,12 @@ impl Ledger {
     /// # Errors
     /// When the database fails.
     pub async fn holder(&self, key: &str) -> Result<Option<Consumer>, LedgerError> {
-        let row = sqlx::query("SELECT id, account FROM keys WHERE hash = ? AND revoked_at IS NULL")
-            .bind(hash(key))
-            .fetch_optional(self.readers())
-            .await?;
-        Ok(row.map(|row| Consumer { key: row.get(0), account: row.get(1) }))
+        let row: Option<(i64, String)> =
+            sqlx::query_as("SELECT id, account FROM keys WHERE hash = ? AND revoked_at IS NULL")
+                .bind(hash(key))
+                .fetch_optional(self.readers())
+                .await?;
+        Ok(row.map(|(key, account)| Consumer { key, account }))
     }
 
     /// Makes an invite with which one node of this owner can join. The owner is made when new.
@@ -120,17 +129,17 @@ impl Ledger {
         if let Some(owner) = owner_of(&mut reader, node).await? {
             return Ok(Admission::Owner(owner));
         }
-        drop(reader);
         if invite.is_empty() {
             return Ok(Admission::NotInvited);
         }
+        // Whoever guesses invites waits for nobody's write, and nobody for theirs.
+        if invited_by(&mut reader, invite).await?.is_none() {
+            return Ok(Admission::BadInvite);
+        }
+        drop(reader);
         let mut write = self.write(Durable::Power).await?;
-        let owner: Option<i64> =
-            sqlx::query_scalar("SELECT owner FROM invites WHERE hash = ? AND used_by IS NULL")
-                .bind(hash(invite))
-                .fetch_optional(write.on())
-                .await?;
-        let Some(owner) = owner else { return Ok(Admission::BadInvite) };
+        // Another node may have used it since.
+        let Some(owner) = invited_by(write.on(), invite).await? else { return Ok(Admission::BadInvite) };
         sqlx::query("INSERT INTO nodes (key, owner, registered_at) VALUES (?, ?, ?)")
             .bind(node.to_vec())
             .bind(owner)

@@ -5,7 +5,7 @@ use wakati_protocol::ids::JobId;
 use wakati_protocol::money::NanoUsd;
 use wakati_protocol::units::UnixMillis;
 
-use crate::error::LedgerError;
+use crate::error::{CreditError, LedgerError, NotCredited};
 use crate::open::{Durable, Ledger};
 
 /// What a consumer has.
@@ -95,24 +95,26 @@ impl Ledger {
     /// Money comes in (or, below zero, goes out again) for a consumer; the account is made when it is new.
     ///
     /// # Errors
-    /// When more would go out than is available.
+    /// [`CreditError::Refused`] when more would go out than is available, or be there than an account can have.
     pub async fn credit(
         &self,
         consumer: &str,
         amount: NanoUsd,
         at: UnixMillis,
-    ) -> Result<Funds, LedgerError> {
+    ) -> Result<Funds, CreditError> {
         let mut write = self.write(Durable::Power).await?;
         sqlx::query("INSERT INTO accounts (kind, name) VALUES ('available', ?) ON CONFLICT DO NOTHING")
             .bind(consumer)
             .execute(write.on())
-            .await?;
-        let before = funds_of(write.on(), consumer).await?;
-        if before.available.0.checked_add(amount.0).is_none_or(|after| after < 0) {
-            let have = before.available;
-            return Err(LedgerError::Wrong(format!(
-                "{consumer} has {have} available: {amount} cannot be credited"
-            )));
+            .await
+            .map_err(LedgerError::from)?;
+        let available = funds_of(write.on(), consumer).await?.available;
+        match available.0.checked_add(amount.0) {
+            None => return Err(CreditError::Refused(NotCredited::TooMuch { available })),
+            Some(after) if after < 0 => {
+                return Err(CreditError::Refused(NotCredited::Overdrawn { available }));
+            }
+            Some(_) => {}
         }
         let postings = [(Account::Outside, -amount), (Account::Available(consumer), amount)];
         post(write.on(), "credit", None, at, &postings).await?;

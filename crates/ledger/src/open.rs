@@ -1,19 +1,19 @@
 //! Opening the database: one writer, several readers.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
 };
 use sqlx::{Sqlite, SqliteConnection, Transaction};
-use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::error::LedgerError;
 
 /// How long a write waits for another process (an operator's command) before it fails.
 const BUSY: Duration = Duration::from_secs(10);
+/// How long a write waits for its turn: longer than a disk that still works can stall.
+const TURN: Duration = Duration::from_secs(300);
 /// Readers at the same time; each costs a thread.
 const READERS: u32 = 4;
 
@@ -26,29 +26,35 @@ pub(crate) enum Durable {
     Power,
 }
 
+impl Durable {
+    /// In one message to the database's thread. Within a transaction `synchronous` can no longer be set.
+    fn begin(self) -> &'static str {
+        match self {
+            Self::Process => "PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE",
+            Self::Power => "PRAGMA synchronous = FULL; BEGIN IMMEDIATE",
+        }
+    }
+}
+
 /// The books.
 #[derive(Debug, Clone)]
 pub struct Ledger {
-    /// The writers take turns here: SQLite has one at a time, and a queue is fairer and faster than its time-outs.
-    turn: Arc<Mutex<()>>,
-    fast_writer: SqlitePool,
-    sure_writer: SqlitePool,
+    /// One connection, for which writes queue: SQLite has one writer at a time, and a queue is fairer and faster than
+    /// its time-outs.
+    writer: SqlitePool,
     readers: SqlitePool,
 }
 
 /// A transaction that has the write lock from its start, so that it never fails half way for lack of it.
-pub(crate) struct Write {
-    transaction: Transaction<'static, Sqlite>,
-    _turn: OwnedMutexGuard<()>,
-}
+pub(crate) struct Write(Transaction<'static, Sqlite>);
 
 impl Write {
     pub(crate) fn on(&mut self) -> &mut SqliteConnection {
-        &mut self.transaction
+        &mut self.0
     }
 
     pub(crate) async fn commit(self) -> Result<(), LedgerError> {
-        Ok(self.transaction.commit().await?)
+        Ok(self.0.commit().await?)
     }
 }
 
@@ -64,15 +70,12 @@ impl Ledger {
             .foreign_keys(true)
             .journal_mode(SqliteJournalMode::Wal)
             .busy_timeout(BUSY);
-        let pool = |most: u32, synchronous| {
-            let options = options.clone().synchronous(synchronous);
-            SqlitePoolOptions::new().max_connections(most).test_before_acquire(false).connect_with(options)
-        };
-        let sure_writer = pool(1, SqliteSynchronous::Full).await?;
-        sqlx::migrate!().run(&sure_writer).await?;
-        let fast_writer = pool(1, SqliteSynchronous::Normal).await?;
-        let readers = pool(READERS, SqliteSynchronous::Normal).await?;
-        Ok(Self { turn: Arc::default(), fast_writer, sure_writer, readers })
+        let pool = |most| SqlitePoolOptions::new().max_connections(most).test_before_acquire(false);
+        let sure = options.clone().synchronous(SqliteSynchronous::Full);
+        let writer = pool(1).acquire_timeout(TURN).connect_with(sure).await?;
+        sqlx::migrate!().run(&writer).await?;
+        let readers = pool(READERS).connect_with(options).await?;
+        Ok(Self { writer, readers })
     }
 
     /// Whether the database answers.
@@ -83,8 +86,7 @@ impl Ledger {
     /// Waits for running work and closes the file.
     pub async fn close(&self) {
         self.readers.close().await;
-        self.fast_writer.close().await;
-        self.sure_writer.close().await;
+        self.writer.close().await;
     }
 
     pub(crate) fn readers(&self) -> &SqlitePool {
@@ -92,12 +94,50 @@ impl Ledger {
     }
 
     pub(crate) async fn write(&self, durable: Durable) -> Result<Write, LedgerError> {
-        let turn = Arc::clone(&self.turn).lock_owned().await;
-        let writer = match durable {
-            Durable::Process => &self.fast_writer,
-            Durable::Power => &self.sure_writer,
-        };
-        let transaction = writer.begin_with("BEGIN IMMEDIATE").await?;
-        Ok(Write { transaction, _turn: turn })
+        Ok(Write(self.writer.begin_with(durable.begin()).await?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn every_write_is_as_durable_as_it_asks_to_be() {
+        let folder = tempfile::tempdir().unwrap();
+        let ledger = Ledger::open(&folder.path().join("books")).await.unwrap();
+        // SQLite's documentation of `PRAGMA synchronous`: 1 is NORMAL, 2 is FULL.
+        for (durable, level) in
+            [(Durable::Process, 1), (Durable::Power, 2), (Durable::Process, 1), (Durable::Power, 2)]
+        {
+            let mut write = ledger.write(durable).await.unwrap();
+            let found: i64 = sqlx::query_scalar("PRAGMA synchronous").fetch_one(write.on()).await.unwrap();
+            assert_eq!(found, level, "{durable:?}");
+            write.commit().await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn writes_queue_and_one_that_is_dropped_changes_nothing_and_lets_the_next_one_in() {
+        let folder = tempfile::tempdir().unwrap();
+        let ledger = Ledger::open(&folder.path().join("books")).await.unwrap();
+        let writes = (0..20).map(|n| {
+            let ledger = ledger.clone();
+            tokio::spawn(async move {
+                let mut write = ledger.write(Durable::Process).await.unwrap();
+                sqlx::query("INSERT INTO owners (name, created_at) VALUES (?, 0)")
+                    .bind(n.to_string())
+                    .execute(write.on())
+                    .await
+                    .unwrap();
+                if n % 2 == 0 {
+                    write.commit().await.unwrap();
+                }
+            })
+        });
+        for write in writes.collect::<Vec<_>>() {
+            write.await.unwrap();
+        }
+        assert_eq!(ledger.books().await.unwrap().owners.len(), 10);
     }
 }

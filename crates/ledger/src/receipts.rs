@@ -10,7 +10,7 @@ use crate::error::LedgerError;
 use crate::open::{Durable, Ledger};
 
 /// Receipts read from the outbox at once.
-const BATCH: i64 = 100;
+pub const RECEIPTS_AT_ONCE: u32 = 100;
 
 /// Why an acknowledgement was not taken.
 #[derive(Debug, thiserror::Error)]
@@ -46,7 +46,7 @@ pub(crate) async fn write_receipt(
 }
 
 impl Ledger {
-    /// The node's receipts that it has not acknowledged, oldest first, at most a hundred.
+    /// The node's receipts that it has not acknowledged, oldest first, at most [`RECEIPTS_AT_ONCE`].
     ///
     /// # Errors
     /// When the database fails.
@@ -55,13 +55,13 @@ impl Ledger {
             "SELECT bytes FROM receipts WHERE node = ? AND acked_at IS NULL ORDER BY sequence LIMIT ?",
         )
         .bind(node.to_vec())
-        .bind(BATCH)
+        .bind(RECEIPTS_AT_ONCE)
         .fetch_all(self.readers())
         .await?;
         rows.iter().map(|bytes| read_receipt(bytes)).collect()
     }
 
-    /// The node's receipts after this sequence, acknowledged or not, at most a hundred:
+    /// The node's receipts after this sequence, acknowledged or not, at most [`RECEIPTS_AT_ONCE`]:
     /// a node that lost its own log gets them again.
     ///
     /// # Errors
@@ -72,13 +72,13 @@ impl Ledger {
         )
         .bind(node.to_vec())
         .bind(i64::try_from(sequence).unwrap_or(i64::MAX))
-        .bind(BATCH)
+        .bind(RECEIPTS_AT_ONCE)
         .fetch_all(self.readers())
         .await?;
         rows.iter().map(|bytes| read_receipt(bytes)).collect()
     }
 
-    /// The node has stored a receipt and signed it. Saying so twice changes nothing.
+    /// The node has stored a receipt and signed it. Saying so twice changes nothing, and writes nothing.
     ///
     /// # Errors
     /// [`BadAck::Unknown`] when the node has no such receipt or the signature is not its own.
@@ -90,14 +90,19 @@ impl Ledger {
         at: UnixMillis,
     ) -> Result<(), BadAck> {
         let sequence = i64::try_from(sequence).map_err(|_| BadAck::Unknown)?;
-        let bytes: Option<Vec<u8>> =
-            sqlx::query_scalar("SELECT bytes FROM receipts WHERE node = ? AND sequence = ?")
-                .bind(node.to_vec())
-                .bind(sequence)
-                .fetch_optional(self.readers())
-                .await
-                .map_err(LedgerError::from)?;
-        let receipt = read_receipt(&bytes.ok_or(BadAck::Unknown)?)?;
+        let row: Option<(Vec<u8>, bool)> = sqlx::query_as(
+            "SELECT bytes, acked_at IS NOT NULL FROM receipts WHERE node = ? AND sequence = ?",
+        )
+        .bind(node.to_vec())
+        .bind(sequence)
+        .fetch_optional(self.readers())
+        .await
+        .map_err(LedgerError::from)?;
+        let (bytes, acked) = row.ok_or(BadAck::Unknown)?;
+        if acked {
+            return Ok(());
+        }
+        let receipt = read_receipt(&bytes)?;
         verify(&node.0, &receipt.signed_bytes(), signature).map_err(|_| BadAck::Unknown)?;
         let mut write = self.write(Durable::Process).await?;
         sqlx::query(

@@ -208,10 +208,11 @@ async fn settled_before(on: &mut SqliteConnection, job: JobId) -> Result<Option<
             .bind(job.to_vec())
             .fetch_optional(on)
             .await?;
-    Ok(row.map(|row| Settlement {
-        charge: NanoUsd(row.get(0)),
-        prompt_tokens: row.get(1),
-        completion_tokens: row.get(2),
+    let Some(row) = row else { return Ok(None) };
+    Ok(Some(Settlement {
+        charge: NanoUsd(row.try_get(0)?),
+        prompt_tokens: row.try_get(1)?,
+        completion_tokens: row.try_get(2)?,
         receipts: Vec::new(),
     }))
 }
@@ -227,13 +228,13 @@ async fn read_job(on: &mut SqliteConnection, job: JobId) -> Result<OpenJob, Ledg
     .await?
     .ok_or(LedgerError::NoSuchJob(job))?;
     Ok(OpenJob {
-        account: row.get(0),
-        model: row.get(1),
-        prompt_tokens: row.get(2),
-        limit: row.get(3),
-        locked: Prices { input: Price(row.get(4)), output: Price(row.get(5)) },
-        delivered: row.get(6),
-        hold: NanoUsd(row.get(7)),
+        account: row.try_get(0)?,
+        model: row.try_get(1)?,
+        prompt_tokens: row.try_get(2)?,
+        limit: row.try_get(3)?,
+        locked: Prices { input: Price(row.try_get(4)?), output: Price(row.try_get(5)?) },
+        delivered: row.try_get(6)?,
+        hold: NanoUsd(row.try_get(7)?),
     })
 }
 
@@ -254,17 +255,17 @@ async fn read_attempts(
     .await?;
     rows.iter()
         .map(|row| {
-            let first_position: u32 = row.get(5);
-            let next: Option<u32> = row.get(7);
+            let first_position: u32 = row.try_get(5)?;
+            let next: Option<u32> = row.try_get(7)?;
             let end = next.unwrap_or(u32::MAX).min(delivered);
             Ok(AttemptRow {
-                attempt: row.get(0),
-                node: node_id(row.get(1))?,
-                owner: row.get(2),
+                attempt: row.try_get(0)?,
+                node: node_id(row.try_get(1)?)?,
+                owner: row.try_get(2)?,
                 tried: Tried {
-                    prices: Prices { input: Price(row.get(3)), output: Price(row.get(4)) },
+                    prices: Prices { input: Price(row.try_get(3)?), output: Price(row.try_get(4)?) },
                     first_position,
-                    input_tokens: row.get(6),
+                    input_tokens: row.try_get(6)?,
                     positions: end.saturating_sub(first_position),
                 },
             })

@@ -8,7 +8,8 @@ use std::path::Path;
 use ed25519_dalek::SigningKey;
 use proptest::prelude::*;
 use wakati_ledger::{
-    Admission, BadAck, Ending, Finish, JobOpening, Ledger, Limit, NewAttempt, OpenError, Opened, Refusal,
+    Admission, BadAck, Ending, Finish, JobOpening, Ledger, LedgerError, Limit, NewAttempt, OpenError, Opened,
+    Refusal,
 };
 use wakati_protocol::ids::{JobId, ModelDigest, NodeId};
 use wakati_protocol::money::{NanoUsd, Price, Prices};
@@ -213,6 +214,39 @@ async fn postings_cannot_be_changed_or_taken_out_and_the_audit_sees_a_forged_bal
     let faults = ledger.audit().await.unwrap();
     assert_eq!(faults.len(), 1);
     assert_eq!(faults[0].place, "available acme");
+}
+
+#[tokio::test]
+async fn guessed_invites_and_repeated_acknowledgements_wait_for_no_writer() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("books");
+    let (ledger, key) = ledger_with_nodes(&file).await;
+    ledger.credit("acme", NanoUsd::DOLLAR, NOW).await.unwrap();
+    ledger.open_job(&opening(1, key, Limit::Exactly(100)), NOW).await.unwrap();
+    let settled =
+        ledger.settle(JobId([1; 16]), ending(Finish::Length, 100), NOW, &seal).await.unwrap().receipts;
+    let own = sign(&node_key(0), &settled[0].1.signed_bytes());
+    ledger.acknowledge(&node(0), 1, &own, NOW).await.unwrap();
+    let raw = sqlx::SqlitePool::connect(&format!("sqlite://{}", file.display())).await.unwrap();
+    let writes = raw.begin_with("BEGIN IMMEDIATE").await.unwrap();
+    assert_eq!(ledger.admit(&node(9), "wi-guess", NOW).await.unwrap(), Admission::BadInvite);
+    ledger.acknowledge(&node(0), 1, &own, NOW).await.unwrap();
+    writes.rollback().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_number_that_does_not_fit_is_an_error() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("books");
+    let (ledger, key) = ledger_with_nodes(&file).await;
+    ledger.credit("acme", NanoUsd::DOLLAR, NOW).await.unwrap();
+    ledger.open_job(&opening(1, key, Limit::Exactly(100)), NOW).await.unwrap();
+    let raw = sqlx::SqlitePool::connect(&format!("sqlite://{}", file.display())).await.unwrap();
+    // More than 32 bits.
+    sqlx::query("UPDATE jobs SET prompt_tokens = 5000000000").execute(&raw).await.unwrap();
+    assert!(matches!(ledger.books().await, Err(LedgerError::Database(_))));
+    let settled = ledger.settle(JobId([1; 16]), ending(Finish::Stop, 1), NOW, &seal).await;
+    assert!(matches!(settled, Err(LedgerError::Database(_))));
 }
 
 #[derive(Debug, Clone)]

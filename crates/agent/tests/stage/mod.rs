@@ -183,7 +183,8 @@ fn gpu_use(seen: GpuUse) -> Observation {
 
 /// A local time, in a zone without summer.
 pub fn clock(local: &str) -> Zoned {
-    local.parse::<LocalTime>().unwrap().to_zoned(TimeZone::UTC).unwrap()
+    let local: LocalTime = local.parse().expect("a local time");
+    local.to_zoned(TimeZone::UTC).expect("a time that UTC has")
 }
 
 fn length(wait: &str) -> Duration {

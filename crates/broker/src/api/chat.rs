@@ -15,11 +15,11 @@ use axum::response::{IntoResponse, Response};
 use futures_util::Stream;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
-use wakati_ledger::Consumer;
 use wakati_protocol::ids::JobId;
 
+use super::caller::Caller;
 use super::open::{Asked, serve};
-use crate::app::{App, Shared};
+use crate::app::Shared;
 use crate::checkpoints::Delivered;
 use crate::clock::now;
 use crate::measures;
@@ -40,6 +40,7 @@ const LONG_PROMPT_BYTES: usize = 32 << 10;
 /// Serves one request.
 pub async fn complete(
     State(app): State<Shared>,
+    Caller(consumer): Caller,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, ApiError> {
@@ -47,7 +48,6 @@ pub async fn complete(
     if app.draining.is_cancelled() {
         return Err(ApiError::ending());
     }
-    let consumer = authenticate(&app, &headers).await?;
     let body = read_body(&headers, body)?;
     let request = read_request(&body)?;
     let model = find_model(&app, &request.model).await?;
@@ -81,19 +81,6 @@ async fn find_model(app: &Shared, name: &str) -> Result<Arc<Model>, ApiError> {
         .await
         .map_err(|error| our_fault("the models could not be looked at", &error))?;
     app.models.get(name).ok_or_else(|| ApiError::no_model(name))
-}
-
-async fn authenticate(app: &App, headers: &HeaderMap) -> Result<Consumer, ApiError> {
-    let bearer = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let key = bearer
-        .and_then(|value| value.split_once(' '))
-        .filter(|(kind, _)| kind.eq_ignore_ascii_case("bearer"));
-    let Some((_, key)) = key else { return Err(ApiError::unauthorised()) };
-    match app.ledger.holder(key.trim()).await {
-        Ok(Some(consumer)) => Ok(consumer),
-        Ok(None) => Err(ApiError::unauthorised()),
-        Err(error) => Err(our_fault("a key could not be looked up", &error)),
-    }
 }
 
 pub(super) fn our_fault(what: &'static str, error: &dyn std::fmt::Display) -> ApiError {
@@ -130,7 +117,7 @@ async fn encode(model: &Arc<Model>, request: &ChatRequest, bytes: usize) -> Resu
     };
     match encoded {
         Ok(prompt) => Ok(prompt),
-        Err(error @ (BadPrompt::Template(_) | BadPrompt::NoMark)) => {
+        Err(error @ (BadPrompt::Template(_) | BadPrompt::NoMark | BadPrompt::TooMany { .. })) => {
             Err(ApiError::field("messages", format!("{error}")))
         }
         Err(error) => Err(our_fault("a prompt could not be encoded", &error)),

@@ -1,5 +1,6 @@
 //! What consumers and operators' monitors reach over HTTP.
 
+mod caller;
 mod chat;
 mod health;
 mod models;
@@ -11,9 +12,9 @@ use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::Response;
 use axum::routing::{any, get, post};
-use wakati_protocol::frame::MAX_FRAME_BYTES;
 
 use crate::app::Shared;
+use crate::link::LARGEST_FRAME;
 use crate::measures;
 use crate::wire::ApiError;
 
@@ -75,5 +76,5 @@ async fn node_link(
         // The tracker lets the end of the broker wait for this link.
         tasks.track_future(crate::link::serve_node(&app, socket)).await;
     };
-    Ok(upgrade.max_message_size(MAX_FRAME_BYTES).max_frame_size(MAX_FRAME_BYTES).on_upgrade(session))
+    Ok(upgrade.max_message_size(LARGEST_FRAME).max_frame_size(LARGEST_FRAME).on_upgrade(session))
 }

@@ -26,6 +26,8 @@ pub enum BadPrompt {
     Files(#[from] std::io::Error),
     #[error("the text uses every character that could mark it apart")]
     NoMark,
+    #[error("There are {messages} messages; this model takes {context} tokens, prompt and answer together.")]
+    TooMany { messages: usize, context: u32 },
 }
 
 /// A model's tokenizer and chat template.
@@ -37,6 +39,8 @@ pub struct Text {
     literal: Tokenizer,
     /// The special tokens' texts, longest first.
     specials: Vec<String>,
+    /// The model's context.
+    context: u32,
 }
 
 impl Text {
@@ -48,14 +52,20 @@ impl Text {
         let dir = models.join(&entry.slug);
         let bytes = std::fs::read(dir.join(TOKENIZER_FILE))?;
         let source = std::fs::read_to_string(dir.join(TEMPLATE_FILE))?;
-        Self::new(&bytes, source, entry.bos_id, entry.eos_id)
+        Self::new(&bytes, source, entry.bos_id, entry.eos_id, entry.context)
     }
 
     /// The same from memory.
     ///
     /// # Errors
     /// When they cannot be read.
-    pub fn new(tokenizer: &[u8], template: String, bos: Option<u32>, eos: u32) -> Result<Self, BadPrompt> {
+    pub fn new(
+        tokenizer: &[u8],
+        template: String,
+        bos: Option<u32>,
+        eos: u32,
+        context: u32,
+    ) -> Result<Self, BadPrompt> {
         let mut plain = Tokenizer::from_bytes(tokenizer).map_err(|e| BadPrompt::Tokenizer(e.to_string()))?;
         // A tokenizer.json may carry training-time settings that cut or pad the text.
         plain.with_truncation(None).map_err(|e| BadPrompt::Tokenizer(e.to_string()))?;
@@ -71,7 +81,7 @@ impl Text {
         specials.sort_by_key(|text| std::cmp::Reverse(text.len()));
         let name = |id: Option<u32>| id.and_then(|id| plain.id_to_token(id)).unwrap_or_default();
         let template = Template::new(template, name(bos), name(Some(eos)))?;
-        Ok(Self { template, plain, literal, specials })
+        Ok(Self { template, plain, literal, specials, context })
     }
 
     /// The prompt's ids. The template adds the special tokens; what a consumer wrote never becomes one.
@@ -82,8 +92,12 @@ impl Text {
     /// does itself, and the pieces are encoded without their marks by the tokenizer that takes specials for text.
     ///
     /// # Errors
-    /// When the template refuses the messages.
+    /// When the template refuses the messages, or there are more of them than the model takes tokens.
     pub fn prompt(&self, messages: &[Message]) -> Result<Vec<u32>, BadPrompt> {
+        // Every message is at least a token, so nothing needs to be rendered or read to know that they do not fit.
+        if messages.len() > self.context as usize {
+            return Err(BadPrompt::TooMany { messages: messages.len(), context: self.context });
+        }
         let mark = unused_mark(messages)?;
         let marked: Vec<Message> = messages
             .iter()
@@ -94,13 +108,17 @@ impl Text {
             return encode(&self.plain, &text);
         }
         let mut ids = Vec::new();
-        let mut rest = text.as_str();
-        while let Some((at, special)) = self.first_special(rest) {
-            ids.extend(encode(&self.literal, &rest[..at].replace(mark, ""))?);
+        let mut done = 0;
+        for (at, special) in self.specials_in(&text) {
+            // It begins within the one before.
+            if at < done {
+                continue;
+            }
+            ids.extend(encode(&self.literal, &text[done..at].replace(mark, ""))?);
             ids.extend(self.plain.token_to_id(special));
-            rest = &rest[at + special.len()..];
+            done = at + special.len();
         }
-        ids.extend(encode(&self.literal, &rest.replace(mark, ""))?);
+        ids.extend(encode(&self.literal, &text[done..].replace(mark, ""))?);
         Ok(ids)
     }
 
@@ -123,11 +141,13 @@ impl Text {
         content
     }
 
-    fn first_special(&self, text: &str) -> Option<(usize, &str)> {
-        // The longest comes first in the list, so that it wins where two begin at the same place.
-        let found =
-            self.specials.iter().filter_map(|special| text.find(special).map(|at| (at, special.as_str())));
-        found.min_by_key(|(at, _)| *at)
+    /// Where special tokens are in the text, in its order; the longest first where two begin at the same place.
+    /// Each special token is looked for once from the beginning to the end, so a long text costs no more than its length.
+    fn specials_in<'a>(&'a self, text: &'a str) -> Vec<(usize, &'a str)> {
+        let mut found: Vec<(usize, &str)> =
+            self.specials.iter().flat_map(|special| text.match_indices(special.as_str())).collect();
+        found.sort_by_key(|(at, special)| (*at, std::cmp::Reverse(special.len())));
+        found
     }
 }
 

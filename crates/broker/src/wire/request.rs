@@ -12,6 +12,8 @@ use crate::text::Message;
 /// Stop strings in one request, and bytes in each.
 const MOST_STOPS: usize = 16;
 const LONGEST_STOP: usize = 1024;
+/// Tokens in `logit_bias`, as OpenAI has it. All of them go to the node with every attempt.
+const MOST_BIASES: usize = 300;
 
 /// A chat request whose every value is in range.
 #[derive(Debug, Clone, PartialEq)]
@@ -208,6 +210,9 @@ fn sampling(raw: &Raw) -> Result<Sampling, ApiError> {
         Some(top_k) => u32::try_from(top_k)
             .map_err(|_| ApiError::field("top_k", "top_k must be 0 (all) or a number of tokens."))?,
     };
+    if raw.logit_bias.as_ref().is_some_and(|biases| biases.len() > MOST_BIASES) {
+        return Err(ApiError::field("logit_bias", format!("logit_bias takes up to {MOST_BIASES} tokens.")));
+    }
     let mut bias = Vec::new();
     for (token, add) in raw.logit_bias.iter().flatten() {
         let token = token
@@ -325,6 +330,18 @@ mod tests {
             let error = read(fields).expect_err(fields);
             assert_eq!(error.envelope()["error"]["param"], param, "{fields}");
         }
+    }
+
+    #[test]
+    fn three_hundred_biases_are_taken_and_one_more_is_not() {
+        let biases = |n: u32| {
+            let each: Vec<String> = (0..n).map(|token| format!(r#""{token}": 1"#)).collect();
+            read(&format!(r#""logit_bias": {{{}}}"#, each.join(", ")))
+        };
+        assert_eq!(biases(300).unwrap().sampling.bias.len(), 300);
+        let error = biases(301).unwrap_err().envelope();
+        assert_eq!(error["error"]["message"], "logit_bias takes up to 300 tokens.");
+        assert_eq!(error["error"]["param"], "logit_bias");
     }
 
     #[test]

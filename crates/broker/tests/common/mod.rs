@@ -61,7 +61,7 @@ pub fn write_model(models: &Path) -> ModelDigest {
         json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false});
     let tokenizer = json!({
         "version": "1.0",
-        "added_tokens": [special(256, "<|im_start|>"), special(257, "<|im_end|>")],
+        "added_tokens": [special(256, "<|im_start|>"), special(257, "<|im_end|>"), special(258, "<|pad|>")],
         "pre_tokenizer": level, "decoder": level,
         "model": {"type": "BPE", "vocab": vocabulary, "merges": []},
     })
@@ -78,7 +78,7 @@ pub fn write_model(models: &Path) -> ModelDigest {
         quantisation: "F32".into(),
         architecture: "none".into(),
         context: 4096,
-        vocabulary: 258,
+        vocabulary: 259,
         stop_ids: vec![STOP_ID],
         bos_id: None,
         eos_id: STOP_ID,

@@ -15,19 +15,20 @@ const GPU_PATIENCE: Duration = Duration::from_secs(15);
 #[derive(Debug)]
 pub struct Heard {
     processes: Instant,
-    screen: Instant,
+    /// Not every system has this sense, so it is missed only once it has been heard of.
+    screen: Option<Instant>,
     gpu: Instant,
 }
 
 impl Heard {
     pub fn new(now: Instant) -> Self {
-        Self { processes: now, screen: now, gpu: now }
+        Self { processes: now, screen: None, gpu: now }
     }
 
     pub fn signs(&mut self, from: Sense, now: Instant) {
         match from {
             Sense::Processes => self.processes = now,
-            Sense::Screen => self.screen = now,
+            Sense::Screen => self.screen = Some(now),
             // It tells changes alone.
             Sense::GameMode => {}
         }
@@ -40,8 +41,11 @@ impl Heard {
     /// What the silent senses say. Each is told once in a while as long as it stays silent.
     pub fn silent(&mut self, now: Instant, activity: &Activity) -> Vec<Observation> {
         let mut all = Vec::new();
-        for (heard, sense) in [(&mut self.processes, Sense::Processes), (&mut self.screen, Sense::Screen)] {
-            if now.duration_since(*heard) > PATIENCE {
+        let watched = [(Some(&mut self.processes), Sense::Processes), (self.screen.as_mut(), Sense::Screen)];
+        for (heard, sense) in watched {
+            if let Some(heard) = heard
+                && now.duration_since(*heard) > PATIENCE
+            {
                 *heard = now;
                 all.push(Observation::Signs(sense, Seen::Unreadable));
             }
@@ -68,6 +72,9 @@ mod tests {
         let resting = Activity::Resting(Rest::OnBattery);
         let blind = |sense| Observation::Signs(sense, Seen::Unreadable);
         let mut heard = Heard::new(began);
+        assert_eq!(heard.silent(later, &resting), [blind(Sense::Processes)]);
+        let mut heard = Heard::new(began);
+        heard.signs(Sense::Screen, began);
         assert_eq!(heard.silent(later, &resting), [Sense::Processes, Sense::Screen].map(blind));
         let serving = Activity::Serving { model: "m".into(), hardware: Hardware::Gpu };
         let mut heard = Heard::new(began);
