@@ -128,8 +128,10 @@ async fn start(
 
 /// The number type of activations and of the key-value cache.
 ///
-/// mistral.rs would choose for itself, but on CUDA it starts `nvidia-smi` to do so, which the cage forbids, and on the
-/// processor it takes `BF16`, which no kernel there computes with: 32-bit floats are faster and round less.
+/// mistral.rs would choose for itself, but on CUDA it starts `nvidia-smi` to do so, which the cage forbids.
+/// On the processor it takes `BF16`, which has to be converted for every product. With 32-bit floats prefill was 1.08
+/// and decode 1.18 times as fast (`engine-bench`, 2 cores), and the first token after a resume was the unbroken run's
+/// in 75 of 80 random jobs, with `BF16`, whose coarse steps hide small differences, in 79.
 fn number_type(device: &Device) -> anyhow::Result<ModelDType> {
     match device {
         Device::Cpu => Ok(ModelDType::F32),
