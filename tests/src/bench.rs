@@ -50,11 +50,15 @@ pub fn report(bench: &str, figures: &[Figure], as_json: bool) -> ExitCode {
         println!("{}", json!({"bench": bench, "beside": beside, "figures": rows}));
     } else {
         println!("{bench}, beside {beside}");
-        println!("{:<44} {:>12} {:>12}", "figure", "value", "bar");
+        println!("{:<58} {:>18} {:>20}", "figure", "value", "bar");
         for figure in figures {
-            let bar = figure.bar.map_or_else(String::new, |bar| format!("< {bar:.0} {}", figure.unit));
-            let value = format!("{:.0} {}", figure.value, figure.unit);
-            println!("{:<44} {value:>12} {bar:>12}  {}", figure.name, figure.verdict());
+            let told = |value: f64| match value {
+                small if small < 10.0 => format!("{small:.3} {}", figure.unit),
+                large => format!("{large:.0} {}", figure.unit),
+            };
+            let bar = figure.bar.map_or_else(String::new, |bar| format!("< {}", told(bar)));
+            let value = told(figure.value);
+            println!("{:<58} {value:>18} {bar:>20}  {}", figure.name, figure.verdict());
         }
     }
     let missed = figures.iter().any(|figure| figure.verdict() == "short");

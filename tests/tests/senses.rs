@@ -4,31 +4,17 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
 use tokio::process::{Child, Command};
 use wakati_protocol::desk::Shape;
 use wakati_tests::desktop::bus::Bus;
+use wakati_tests::desktop::game_mode::GameMode;
 use wakati_tests::desktop::screen::Screen;
-use wakati_tests::desktop::until;
 use wakati_tests::house::House;
 use wakati_tests::node::{Choices, Node};
 use wakati_tests::program;
 
 /// Longer than two soft signs would take to be seen.
 const UNSEEN: Duration = Duration::from_secs(3);
-
-/// GameMode's daemon on this bus, ready to be asked: nothing else would start it here.
-async fn game_mode(bus: &Bus) -> anyhow::Result<Child> {
-    let mut daemon = Command::new("gamemoded");
-    daemon.env("DBUS_SESSION_BUS_ADDRESS", bus.address()).stdout(Stdio::null()).stderr(Stdio::null());
-    let daemon = daemon.kill_on_drop(true).spawn().context("gamemode is not installed")?;
-    let names = zbus::fdo::DBusProxy::new(&bus.connect().await?).await?;
-    until("GameMode's daemon to be on the bus", UNSEEN, async || {
-        names.name_has_owner("com.feralinteractive.GameMode".try_into().ok()?).await.ok()?.then_some(())
-    })
-    .await?;
-    Ok(daemon)
-}
 
 /// Watches a node for a while and fails when it stops serving.
 async fn goes_on_serving(node: &Node) -> anyhow::Result<()> {
@@ -49,17 +35,16 @@ async fn a_game_that_registers_with_gamemode_has_the_machine_until_it_ends() -> 
     house.add_node(&Choices { surroundings, ..Choices::default() }).await?;
     let node = &house.nodes[0];
     // The daemon starts after the node, as it does when a game asks for it.
-    let _daemon = game_mode(&bus).await?;
-    // What `gamemoderun sleep 600` does: the library registers the program that it is loaded into.
-    let mut game = Command::new("sleep");
-    game.arg("600").env("DBUS_SESSION_BUS_ADDRESS", bus.address()).env("LD_PRELOAD", "libgamemodeauto.so.0");
-    let mut game = game.kill_on_drop(true).spawn()?;
+    let daemon = GameMode::start(&bus).await?;
+    let mut game = daemon.game()?;
     let resting = node.until_shape(Shape::Resting).await?;
     assert_eq!(resting.sentence, "Resting - sleep is running");
     assert!(resting.reason.contains("it told the system that it is a game"), "{}", resting.reason);
 
-    game.kill().await?;
+    game.process.kill().await?;
     node.until_shape(Shape::Serving).await?;
+    let why = node.owner(&["why"]).await?;
+    assert!(why.contains("sleep is running (it told the system that it is a game)"), "{why}");
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! `cargo xtask bench NAME`: figures against their bars.
 
+use std::path::Path;
 use std::process::Command;
 
 use crate::builds::{self, Desktop, Variant};
@@ -17,6 +18,8 @@ pub enum Bench {
     Engine,
     /// What the broker adds to the first token and to each further one.
     Broker,
+    /// Processor time of the node while it has nothing to do.
+    Cost,
     /// Resident memory of the desktop application without a window, and of the node.
     Memory,
 }
@@ -26,7 +29,12 @@ pub enum Bench {
 /// # Errors
 /// When the preparation fails or a bar is missed.
 pub fn run(places: &Places, bench: Bench, json: bool) -> anyhow::Result<()> {
-    packages::install(if bench == Bench::Memory { Wanted::Desktop } else { Wanted::Headless })?;
+    packages::install(match bench {
+        Bench::Memory => Wanted::Desktop,
+        // For GameMode's daemon and a private display.
+        Bench::Yield | Bench::Cost => Wanted::DesktopTests,
+        Bench::Engine | Bench::Broker => Wanted::Headless,
+    })?;
     let model = model::fetch(places)?;
     let desktop = Desktop::if_possible();
     let mut command = match bench {
@@ -50,10 +58,12 @@ pub fn run(places: &Places, bench: Bench, json: bool) -> anyhow::Result<()> {
             command
         }
         Bench::Memory => {
-            let released = builds::released(places, desktop)?;
-            let mut command = Command::new(released.join("bench-memory"));
-            command.env("WAKATI_BIN_DIR", released);
-            command
+            let worker = builds::worker(places, Variant::Processor)?;
+            of_released(places, desktop, "bench-memory", &worker)?
+        }
+        Bench::Cost => {
+            let worker = builds::worker(places, Variant::Processor)?;
+            of_released(places, desktop, "bench-cost", &worker)?
         }
     };
     command.env("WAKATI_TEST_MODEL", model);
@@ -61,4 +71,12 @@ pub fn run(places: &Places, bench: Bench, json: bool) -> anyhow::Result<()> {
         command.arg("--json");
     }
     shell::run(&mut command)
+}
+
+/// A bench of the programs as they are installed.
+fn of_released(places: &Places, desktop: Desktop, name: &str, worker: &Path) -> anyhow::Result<Command> {
+    let released = builds::released(places, desktop)?;
+    let mut command = Command::new(released.join(name));
+    command.env("WAKATI_BIN_DIR", released).env("WAKATI_WORKER", worker);
+    Ok(command)
 }

@@ -189,7 +189,8 @@ async fn why(path: &Path, day: Option<String>) -> anyhow::Result<()> {
 
 fn span_line(span: &Span) -> String {
     let end = span.to.map_or_else(|| "now     ".into(), clock);
-    format!("{} - {end}  {}", clock(span.from), span.sentence)
+    let evidence = if span.evidence.is_empty() { String::new() } else { format!(" ({})", span.evidence) };
+    format!("{} - {end}  {}{evidence}", clock(span.from), span.sentence)
 }
 
 fn clock(at: UnixMillis) -> String {

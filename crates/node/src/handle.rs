@@ -124,7 +124,8 @@ impl Log {
     }
 
     fn span(&self, row: SpanRow) -> Span {
-        Span { from: row.from, to: row.to, shape: row.shape, sentence: self.sentences.of_span(&row.status) }
+        let (sentence, evidence) = self.sentences.of_span(&row.status);
+        Span { from: row.from, to: row.to, shape: row.shape, sentence, evidence }
     }
 
     fn unreadable(&self, error: &StoreError) -> Answer {

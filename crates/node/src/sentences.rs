@@ -45,13 +45,13 @@ impl Sentences {
         self.0.refused(refused)
     }
 
-    /// What the log says that the machine did: an activity as JSON.
+    /// What the log says that the machine did (an activity as JSON), and by what a game was seen.
     #[must_use]
-    pub fn of_span(self, logged: &str) -> String {
+    pub fn of_span(self, logged: &str) -> (String, String) {
         match serde_json::from_str::<Activity>(logged) {
-            Ok(activity) => self.0.activity(&activity),
+            Ok(activity) => (self.0.activity(&activity), self.0.evidence(&activity)),
             // Written by a version that knew other activities.
-            Err(_) => logged.into(),
+            Err(_) => (logged.into(), String::new()),
         }
     }
 

@@ -188,6 +188,9 @@ pub struct Span {
     pub to: Option<UnixMillis>,
     pub shape: Shape,
     pub sentence: String,
+    /// By what a game was seen; empty for everything else.
+    #[serde(default)]
+    pub evidence: String,
 }
 
 /// One settled attempt: a row of the owner's earnings.

@@ -111,7 +111,7 @@ fn rest_reason(rest: &Rest) -> String {
     }
 }
 
-fn sign(kind: Kind) -> &'static str {
+pub(crate) fn sign(kind: Kind) -> &'static str {
     match kind {
         Kind::Launcher => "a launcher started it",
         Kind::OwnersList => "it is on your list",

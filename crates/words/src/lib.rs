@@ -8,7 +8,7 @@
 mod english;
 mod swahili;
 
-use wakati_agent::{Activity, Fault, Kind, LocalTime, Refused, Status};
+use wakati_agent::{Activity, Fault, Kind, LocalTime, Refused, Rest, Status};
 
 /// A language that is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +54,20 @@ impl Language {
         match self {
             Self::English => english::activity(activity),
             Self::Swahili => swahili::activity(activity),
+        }
+    }
+
+    /// The signs by which a game was seen, as in a row of the day; empty for everything else.
+    #[must_use]
+    pub fn evidence(self, activity: &Activity) -> String {
+        let (Activity::Resting(Rest::Game { because, .. }) | Activity::Yielding(Rest::Game { because, .. })) =
+            activity
+        else {
+            return String::new();
+        };
+        match self {
+            Self::English => list(because, english::sign),
+            Self::Swahili => list(because, swahili::sign),
         }
     }
 

@@ -106,7 +106,7 @@ fn rest_reason(rest: &Rest) -> String {
     }
 }
 
-fn sign(kind: Kind) -> &'static str {
+pub(crate) fn sign(kind: Kind) -> &'static str {
     match kind {
         Kind::Launcher => "umeanzishwa na kizinduzi",
         Kind::OwnersList => "upo kwenye orodha yako",

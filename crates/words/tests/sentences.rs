@@ -127,6 +127,7 @@ fn refusals() -> [Refused; 4] {
 /// Every sentence of a language, in the same order for each.
 fn sentences(language: Language) -> Vec<String> {
     let mut all: Vec<String> = activities().iter().map(|activity| language.activity(activity)).collect();
+    all.extend(activities().iter().map(|activity| language.evidence(activity)));
     all.extend(activities().into_iter().map(|activity| language.reason(&status(activity))));
     all.extend(faults().iter().map(|fault| language.fault(fault)));
     all.extend(refusals().iter().map(|refused| language.refused(refused)));

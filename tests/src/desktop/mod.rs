@@ -2,6 +2,7 @@
 //! panel and a notification server, ends of the bus that the test holds.
 
 pub mod bus;
+pub mod game_mode;
 mod joined;
 mod notices;
 mod page;

@@ -117,7 +117,11 @@ export type Span = { from: UnixMillis,
 /**
  * `None` while it lasts.
  */
-to: UnixMillis | null, shape: Shape, sentence: string, };
+to: UnixMillis | null, shape: Shape, sentence: string, 
+/**
+ * By what a game was seen; empty for everything else.
+ */
+evidence: string, };
 
 /**
  * One settled attempt: a row of the owner's earnings.
