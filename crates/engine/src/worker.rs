@@ -259,7 +259,7 @@ impl Owned {
             (Ok(status), Exit::Ended(_)) => Exit::Ended(in_words(status)),
             (Err(error), Exit::Ended(_)) => Exit::Ended(error.to_string()),
         };
-        tracing::info!(?exit, "worker gone");
+        tracing::info!(pid, ?exit, "worker gone");
         // Nobody listens any more when the node itself ends.
         let _ = events.send(WorkerEvent::Exited(exit)).await;
     }

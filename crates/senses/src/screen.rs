@@ -21,6 +21,7 @@ pub enum ScreenSeen {
 
 /// Browsers and players of films, by the class of their windows. In full screen they show films, and what a browser
 /// shows besides is never a game that needs this machine's GPU for itself.
+#[cfg(any(target_os = "linux", test))]
 const FILMS: [&str; 19] = [
     "brave",
     "celluloid",
@@ -44,6 +45,7 @@ const FILMS: [&str; 19] = [
 ];
 
 /// Whether windows of this class show films.
+#[cfg(any(target_os = "linux", test))]
 pub(crate) fn shows_films(class: &str) -> bool {
     let class = class.to_lowercase();
     // `Google-chrome` and `org.gnome.Totem` name the program by one of their parts.

@@ -153,7 +153,8 @@ async fn serve(arguments: Arguments, enforced: Vec<String>) -> i32 {
     };
     tokio::select! {
         ended = &mut reader => code(ended),
-        _ = work(engine, ready, commands, out) => 1,
+        // The commands end together with the reader, which knows why.
+        done = work(engine, ready, commands, out) => if done.is_ok() { code(reader.await) } else { 1 },
         _ = writer => 1,
     }
 }

@@ -32,6 +32,10 @@ const END_PATIENCE: Duration = Duration::from_secs(1);
 
 /// What one sense tells.
 #[derive(Debug)]
+#[cfg_attr(
+    not(target_os = "linux"),
+    expect(dead_code, reason = "some of these senses are on Linux alone so far")
+)]
 pub enum Sensed {
     Signs { from: Sense, seen: Seen, at: Instant },
     Gpu { gpu: Gpu, use_: GpuUse, machine: Machine, at: Instant },
