@@ -121,7 +121,7 @@ pub fn worker(places: &Places, variant: Variant) -> anyhow::Result<PathBuf> {
     if built.exists() {
         say("building the inference worker");
     } else {
-        say("building the inference worker, about 21 minutes on 2 cores the first time");
+        say("building the inference worker, 10 to 20 minutes on 2 cores the first time");
     }
     let mut build = worker_cargo(places, "build");
     if variant == Variant::Cuda {

@@ -80,6 +80,16 @@ pub struct Wanted {
     /// The newest worker's process, whose GPU memory is ours, also after its end.
     pub worker: Option<u32>,
     pub sleep: MaySleep,
+    pub pace: Pace,
+}
+
+/// How often processes and screen are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pace {
+    /// As the settings say: a game may start at any moment.
+    Watchful,
+    /// Seldom: the machine is the game's, and its end is soon enough noticed.
+    Easy,
 }
 
 /// Whether the system may go to sleep now, when it wants to.
@@ -130,17 +140,18 @@ impl Looking {
     /// When the system starts no thread.
     pub fn start(games: &GameSettings) -> anyhow::Result<(Self, mpsc::Receiver<Sensed>, Orders)> {
         let (tell, sensed) = mpsc::channel(SENSED);
-        let all = Wanted { attention: Attention::All, worker: None, sleep: MaySleep::Yes };
+        let all =
+            Wanted { attention: Attention::All, worker: None, sleep: MaySleep::Yes, pace: Pace::Watchful };
         let (wanted_in, wanted) = watch::channel(all);
         // One nudge that waits is as good as many.
         let (nudge, nudged) = std::sync::mpsc::sync_channel(1);
-        let looks_at_processes = processes::sense(games);
+        let looks_at_processes = processes::sense(games, wanted.clone());
         let mut threads = vec![
             thread("processes", tell.clone(), looks_at_processes)?,
             thread("gpu", tell.clone(), gpu::sense(wanted.clone(), nudged))?,
         ];
         #[cfg(target_os = "linux")]
-        threads.push(thread("screen", tell.clone(), screen::sense())?);
+        threads.push(thread("screen", tell.clone(), screen::sense(wanted.clone()))?);
         let looking = Self {
             threads: std::mem::take(&mut threads),
             #[cfg(target_os = "linux")]
@@ -164,6 +175,21 @@ impl Looking {
         if self.bus.await.is_err() {
             tracing::warn!("the sense of D-Bus has failed");
         }
+    }
+}
+
+/// The end of the program is noticed within this time.
+const SLICE: Duration = Duration::from_millis(500);
+
+/// Waits for so long, or until nobody wants to know anything any more.
+fn wait(wanted: &watch::Receiver<Wanted>, length: Duration) {
+    let until = Instant::now() + length;
+    while wanted.has_changed().is_ok() {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return;
+        }
+        std::thread::sleep(left.min(SLICE));
     }
 }
 

@@ -2,16 +2,18 @@
 
 use std::time::{Duration, Instant};
 
+use tokio::sync::watch;
 use wakati_agent::{Power, Seen, Sense};
 use wakati_senses::{Screen, ScreenSeen, Supply};
 
-use super::{Sensed, Tell, sign};
+use super::{Pace, Sensed, Tell, Wanted, sign, wait};
 
-const EVERY: Duration = Duration::from_secs(1);
+const WATCHFUL: Duration = Duration::from_secs(1);
+const EASY: Duration = Duration::from_secs(5);
 
-/// Looks at the screen and the power supply every second.
-pub(super) fn sense() -> impl FnOnce(&mut Tell<'_>) + Send + 'static {
-    |tell| {
+/// Looks at the screen and the power supply every second, and seldom while a game runs.
+pub(super) fn sense(wanted: watch::Receiver<Wanted>) -> impl FnOnce(&mut Tell<'_>) + Send + 'static {
+    move |tell| {
         let mut screen = Screen::default();
         loop {
             let at = Instant::now();
@@ -32,7 +34,12 @@ pub(super) fn sense() -> impl FnOnce(&mut Tell<'_>) + Send + 'static {
             if !told {
                 return;
             }
-            std::thread::sleep(EVERY);
+            let pace = wanted.borrow().pace;
+            let length = match pace {
+                Pace::Watchful => WATCHFUL,
+                Pace::Easy => EASY,
+            };
+            wait(&wanted, length);
         }
     }
 }

@@ -9,7 +9,7 @@ use wakati_protocol::units::MiB;
 
 use super::{Check, Loop};
 use crate::journal::Record;
-use crate::look::{Attention, MaySleep, Wanted};
+use crate::look::{Attention, MaySleep, Pace, Wanted};
 use crate::stopwatch::Stopwatch;
 
 /// After this long the agent is told that memory is still held.
@@ -127,8 +127,17 @@ impl Loop {
             | Activity::Unreachable { .. }
             | Activity::Yielding(_) => MaySleep::NotYet,
         };
+        let pace = match &activity {
+            Activity::Resting(Rest::Game { .. }) => Pace::Easy,
+            Activity::Resting(_)
+            | Activity::Warming { .. }
+            | Activity::Serving { .. }
+            | Activity::Unreachable { .. }
+            | Activity::Yielding(_)
+            | Activity::Off => Pace::Watchful,
+        };
         let worker = self.worker;
-        self.outputs.eyes.want(Wanted { attention: Attention::of(&activity), worker, sleep });
+        self.outputs.eyes.want(Wanted { attention: Attention::of(&activity), worker, sleep, pace });
         self.logged = Some(activity);
     }
 }

@@ -6,8 +6,8 @@ use wakati_agent::{Activity, Gpu, Observation, Seen, Sense};
 
 use crate::look::Attention;
 
-/// A sense that looks every second or more often has failed when it has told nothing for this long.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// A sense that looks every five seconds or more often has failed when it has told nothing for this long.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// A GPU that is not there is asked every ten seconds.
 const GPU_PATIENCE: Duration = Duration::from_secs(15);
 
