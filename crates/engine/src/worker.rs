@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use wakati_protocol::pipe::{
     LOG_VARIABLE, Loading, Ready, Refused, WorkerBeat, WorkerHello, from_worker, to_worker,
 };
+use wakati_protocol::units::MiB;
 use wakati_protocol::{PIPE_VERSION, job};
 
 #[cfg(windows)]
@@ -65,7 +66,10 @@ pub struct Spec {
 /// Where the model runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hardware {
-    Gpu,
+    /// `reserve` of its memory must stay free for other programs, or the model is refused.
+    Gpu {
+        reserve: MiB,
+    },
     Processor,
 }
 
@@ -212,9 +216,10 @@ fn command(spec: &Spec) -> Command {
     command.arg("--model").arg(&spec.weights);
     command.arg("--context").arg(spec.context.to_string());
     command.arg("--slots").arg(spec.slots.to_string());
-    if spec.hardware == Hardware::Processor {
-        command.arg("--processor");
-    }
+    match spec.hardware {
+        Hardware::Gpu { reserve } => command.args(["--reserve-mebibytes", &reserve.0.to_string()]),
+        Hardware::Processor => command.arg("--processor"),
+    };
     command.env_clear();
     command.envs(INHERITED.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

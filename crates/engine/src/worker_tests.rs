@@ -95,3 +95,12 @@ fn a_missing_program_is_named() {
     let spec = Spec { program: "/nowhere/worker".into(), ..spec(tempfile::tempdir().unwrap().path(), "") };
     assert!(matches!(Worker::spawn(&spec), Err(NotStarted::NoProgram(_))));
 }
+
+#[test]
+fn a_worker_on_the_gpu_is_told_what_to_leave_free() {
+    let hardware = Hardware::Gpu { reserve: MiB(512) };
+    let spec = Spec { hardware, ..spec(tempfile::tempdir().unwrap().path(), "") };
+    let command = command(&spec);
+    let words: Vec<_> = command.as_std().get_args().map(|word| word.to_string_lossy()).collect();
+    assert!(words.windows(2).any(|pair| pair == ["--reserve-mebibytes", "512"]), "{words:?}");
+}

@@ -249,6 +249,7 @@ fn serving(home: &Home, settings: &Settings) -> Option<Serving> {
             context: settings.model.context.min(model.entry.context),
             slots: settings.model.slots,
             prices: settings.prices,
+            reserve: settings.serve.reserve,
             model,
         }),
         Err(problem) => {

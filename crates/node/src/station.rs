@@ -31,6 +31,8 @@ pub struct Serving {
     pub context: u32,
     pub slots: u32,
     pub prices: Prices,
+    /// GPU memory that stays free for other programs.
+    pub reserve: MiB,
 }
 
 struct Session {
@@ -92,14 +94,16 @@ impl Station {
     /// # Errors
     /// When the system does not start it.
     pub fn warm(&mut self, hardware: Hardware) -> Result<(), NotStarted> {
-        let Some(Serving { model, program, context, slots, .. }) = &self.serving else { return Ok(()) };
+        let Some(Serving { model, program, context, slots, reserve, .. }) = &self.serving else {
+            return Ok(());
+        };
         let spec = Spec {
             program: program.clone(),
             weights: model.weights.clone(),
             context: *context,
             slots: *slots,
             hardware: match hardware {
-                Hardware::Gpu => wakati_engine::Hardware::Gpu,
+                Hardware::Gpu => wakati_engine::Hardware::Gpu { reserve: *reserve },
                 Hardware::Processor => wakati_engine::Hardware::Processor,
             },
         };

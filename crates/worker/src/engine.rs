@@ -30,6 +30,8 @@ pub struct Wanted {
     /// Tokens of prompt and answer together; the model's own limit when larger.
     pub context: u32,
     pub slots: u32,
+    /// Memory that must stay free for others.
+    pub reserve_bytes: u64,
     pub on_processor: bool,
 }
 
@@ -53,7 +55,8 @@ pub async fn load(wanted: Wanted) -> Result<Engine, Refused> {
     let device = device.map_err(|error| refused(RefusedReason::Engine, &error))?;
     let context = wanted.context.clamp(1, shape.context);
     let slots = wanted.slots.max(1);
-    let needed_bytes = memory::needed_bytes(&header, &shape, context, slots);
+    let model_bytes = memory::needed_bytes(&header, &shape, context, slots);
+    let needed_bytes = model_bytes.saturating_add(wanted.reserve_bytes);
     let free_bytes = memory::free_bytes(&device).map_err(|error| refused(RefusedReason::Engine, &error))?;
     if needed_bytes > free_bytes {
         let detail = "the model needs more memory than is free".to_owned();

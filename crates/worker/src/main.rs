@@ -55,6 +55,9 @@ struct Arguments {
     /// Jobs at the same time, at most.
     #[arg(long, default_value_t = 1)]
     slots: u32,
+    /// Memory that must stay free for others besides what the model needs.
+    #[arg(long, default_value_t = 0)]
+    reserve_mebibytes: u64,
     /// Use the processor even where there is a GPU.
     #[arg(long)]
     processor: bool,
@@ -226,6 +229,7 @@ async fn load(
         model: arguments.model.clone(),
         context: arguments.context,
         slots: arguments.slots,
+        reserve_bytes: arguments.reserve_mebibytes.saturating_mul(1 << 20),
         on_processor: arguments.processor,
     };
     let mut loading: JoinHandle<_> = tokio::spawn(engine::load(wanted));

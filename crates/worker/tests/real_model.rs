@@ -248,6 +248,18 @@ fn each_unusable_model_is_refused_for_its_own_reason() {
 
 #[test]
 #[ignore = "needs WAKATI_TEST_MODEL"]
+fn a_model_that_would_leave_others_too_little_is_refused() {
+    let (worker, model) = (path("WAKATI_WORKER"), path("WAKATI_TEST_MODEL"));
+    // A pebibyte.
+    let mut worker = Worker::start_beside(&worker, &model, CONTEXT, 1, 1 << 30).unwrap();
+    let refused = worker.ready().unwrap().unwrap_err();
+    assert_eq!(refused.reason(), RefusedReason::DoesNotFit);
+    assert!(refused.needed_bytes > 1 << 50 && refused.free_bytes < 1 << 50);
+    assert_eq!(close(worker), Some(2));
+}
+
+#[test]
+#[ignore = "needs WAKATI_TEST_MODEL"]
 fn a_worker_ends_when_its_stdin_ends_even_in_the_middle_of_a_job() {
     let mut worker = start(1);
     worker.send(to_worker::Body::Job(job(1, prompt(8, 6), 400, warm(1)))).unwrap();

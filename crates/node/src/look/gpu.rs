@@ -22,14 +22,18 @@ pub(super) fn sense(
 ) -> impl FnOnce(&mut Tell<'_>) + Send + 'static {
     move |tell| {
         let mut gpus = Gpus::default();
-        let mut seen = gpus.look(&[]);
         let mut asked = Instant::now();
+        let mut seen = gpus.look(&[]);
         let mut fresh = true;
+        let mut taken_back = false;
         loop {
             let Wanted { attention, worker, .. } = *wanted.borrow();
-            if fresh && !tell(told(&seen, attention, asked)) {
+            // Numbers are told while they are fresh, and taken back once when nobody asks for new ones.
+            let left_alone = attention == Attention::GpuLeftAlone;
+            if (fresh || left_alone && !taken_back) && !tell(told(&seen, attention, asked)) {
                 return;
             }
+            taken_back = left_alone;
             let nudge = match nudged.recv_timeout(GPU_EVERY) {
                 Ok(()) => true,
                 Err(RecvTimeoutError::Timeout) => false,
@@ -55,15 +59,15 @@ fn told(seen: &GpuSeen, attention: Attention, at: Instant) -> Sensed {
         GpuSeen::Unreadable => Gpu::Unreadable,
         GpuSeen::Present(_) => Gpu::Present,
     };
-    let use_ = match seen {
-        GpuSeen::Present(reading) => GpuUse {
+    let usage = match seen {
+        GpuSeen::Present(reading) if attention != Attention::GpuLeftAlone => GpuUse {
             others: reading.others_busy,
             free: Some(reading.vram_free),
             temperature: reading.temperature,
         },
-        GpuSeen::Absent | GpuSeen::Unreadable => GpuUse::default(),
+        GpuSeen::Present(_) | GpuSeen::Absent | GpuSeen::Unreadable => GpuUse::default(),
     };
-    Sensed::Gpu { gpu, use_, machine: machine(seen, attention), at }
+    Sensed::Gpu { gpu, usage, machine: machine(seen, attention), at }
 }
 
 /// The GPU's numbers; its name and size alone while it is left alone.

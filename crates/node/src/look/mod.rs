@@ -38,7 +38,7 @@ const END_PATIENCE: Duration = Duration::from_secs(1);
 )]
 pub enum Sensed {
     Signs { from: Sense, seen: Seen, at: Instant },
-    Gpu { gpu: Gpu, use_: GpuUse, machine: Machine, at: Instant },
+    Gpu { gpu: Gpu, usage: GpuUse, machine: Machine, at: Instant },
     Power(Power),
     Untouched(Duration),
     Sleep(Sleep),

@@ -30,12 +30,12 @@ impl Loop {
                 self.sign = Some((at, clock::now()));
                 self.see(Observation::Signs(from, seen));
             }
-            Sensed::Gpu { gpu, use_, machine, at } => {
+            Sensed::Gpu { gpu, usage, machine, at } => {
                 self.heard.gpu(Instant::now());
                 self.looked_at = at;
                 self.scene.machine = machine;
                 self.see(Observation::Gpu(gpu));
-                self.see(Observation::GpuUse(use_));
+                self.see(Observation::GpuUse(usage));
                 self.recheck();
             }
             Sensed::Power(power) => self.see(Observation::Power(power)),

@@ -38,6 +38,17 @@ pub struct Answer {
 impl Worker {
     /// Starts a worker. Nothing is waited for.
     pub fn start(worker: &Path, model: &Path, context: u32, slots: u32) -> anyhow::Result<Self> {
+        Self::start_beside(worker, model, context, slots, 0)
+    }
+
+    /// The same, with so much memory to be left free for others.
+    pub fn start_beside(
+        worker: &Path,
+        model: &Path,
+        context: u32,
+        slots: u32,
+        reserve_mebibytes: u64,
+    ) -> anyhow::Result<Self> {
         let mut child = Command::new(worker)
             .args([
                 "--processor",
@@ -45,6 +56,8 @@ impl Worker {
                 &context.to_string(),
                 "--slots",
                 &slots.to_string(),
+                "--reserve-mebibytes",
+                &reserve_mebibytes.to_string(),
                 "--model",
             ])
             .arg(model)
