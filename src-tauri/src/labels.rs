@@ -25,9 +25,9 @@ impl Labels {
         (self.today)(money, served_minutes / 60, served_minutes % 60)
     }
 
-    /// "Your machine went to Elden Ring in 0.6 s".
+    /// "Your machine went to Elden Ring in 0.6 s", rounded up so that nothing reads faster than it was.
     pub fn handed_over(&self, hand_over: &HandOver) -> String {
-        let tenths = hand_over.memory_back_ms.div_ceil(100);
+        let tenths = hand_over.memory_back_ms.div_ceil(100).max(1);
         (self.handed_over)(&hand_over.to, &format!("{}.{}", tenths / 10, tenths % 10))
     }
 }

@@ -112,7 +112,7 @@ test("faults are listed under their own heading", () => {
 test("the last hand-over has its time, what was left and the jobs that went on", () => {
   show(states.serving);
   const card = screen.getByRole("region", { name: "Last hand-over" });
-  for (const text of ["To Elden Ring", "in 0.6 s", "0 MiB left", "1 job went on elsewhere"]) {
+  for (const text of ["To Elden Ring", "in 0.7 s", "0 MiB left", "1 job went on elsewhere"]) {
     expect(card).toHaveTextContent(text);
   }
 });

@@ -29,7 +29,10 @@ test("memory under a GiB is in MiB", () => {
 });
 
 test("times have one decimal", () => {
-  expect(seconds(620, "en-US")).toBe("0.6");
+  expect(seconds(600, "en-US")).toBe("0.6");
+  expect(seconds(601, "en-US")).toBe("0.7");
+  expect(seconds(36, "en-US")).toBe("0.1");
+  expect(seconds(0, "en-US")).toBe("0.1");
 });
 
 test("a moment of another day carries its date", () => {
