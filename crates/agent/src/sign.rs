@@ -46,6 +46,10 @@ pub enum Kind {
     GameMode,
     /// It is a compositor that shows one game and nothing else (gamescope).
     GameCompositor,
+    /// Somebody plays on another machine through this one's screen.
+    RemotePlay,
+    /// A headset for virtual reality is in use.
+    VirtualReality,
     /// Its file lies in a game library's folder.
     GameFolder,
     /// It runs under Wine or Proton.
@@ -70,7 +74,12 @@ pub(crate) enum Strength {
 impl Kind {
     pub(crate) fn strength(self) -> Strength {
         match self {
-            Self::Launcher | Self::OwnersList | Self::GameMode | Self::GameCompositor => Strength::Hard,
+            Self::Launcher
+            | Self::OwnersList
+            | Self::GameMode
+            | Self::GameCompositor
+            | Self::RemotePlay
+            | Self::VirtualReality => Strength::Hard,
             Self::GameFolder | Self::Compatibility | Self::FullScreen => Strength::Soft,
             Self::Film => Strength::Film,
         }

@@ -15,7 +15,7 @@ fn then<'a>(first: &[&'a str], rest: &[&'a str]) -> Vec<&'a str> {
 
 #[test]
 fn one_hard_sign_is_enough() {
-    for sign in ["game", "game mode"] {
+    for sign in ["game", "game mode", "remote play", "headset"] {
         row(Stage::serving(), &format!("5s {sign}"), &GAME);
     }
 }
@@ -44,6 +44,20 @@ fn what_began_by_soft_signs_lasts_while_its_process_shows_any() {
     assert_eq!(stage.play("10m desktop / 30m full screen / 1m desktop / 60m"), [""; 0]);
     assert_eq!(stage.play("0s quiet / 89s"), ["rest: QuietAfterGame"]);
     assert_eq!(stage.play("1s"), ["warm: Processor"]);
+}
+
+/// O2
+#[test]
+fn serving_returns_by_itself_but_not_while_remote_play_goes_on() {
+    let mut stage = Stage::serving();
+    assert_eq!(
+        stage.play("0s game / 1s back / 20m quiet / 30s"),
+        [&RESTED[..], &["rest: QuietAfterGame", "warm: Processor"]].concat()
+    );
+    let mut stage = Stage::serving();
+    stage.play("0s game remote play / 1s back");
+    assert_eq!(stage.play("20m remote play / 60m"), ["rest: Game"]);
+    assert_eq!(stage.play("0s quiet / 30s"), ["rest: QuietAfterGame", "warm: Processor"]);
 }
 
 #[test]

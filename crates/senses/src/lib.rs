@@ -12,6 +12,7 @@
 //! NVML ----------------------> Gpus ------------------> GpuSeen
 //! ```
 
+mod elsewhere;
 mod gpu;
 mod launchers;
 mod libraries;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::elsewhere::played_through;
 use crate::launchers::{gamescope_game, lutris_game, steam_game};
 use crate::libraries;
 use crate::owners_list::OwnersList;
@@ -31,6 +32,10 @@ pub enum Kind {
     GameMode,
     /// It is a compositor that shows one game and nothing else.
     GameCompositor,
+    /// Somebody plays on another machine through this one's screen.
+    RemotePlay,
+    /// A headset for virtual reality is in use.
+    VirtualReality,
     /// Its file lies in a game library's folder.
     GameFolder,
     /// It runs under Wine or Proton.
@@ -60,6 +65,7 @@ pub(crate) fn recognise(facts: &Facts, lists: &OwnersList) -> Vec<Sign> {
     signs.extend(windows.as_deref().and_then(wine::name).map(|name| sign(Kind::Compatibility, name)));
     let file = windows.as_deref().or_else(|| program.as_deref()?.to_str());
     signs.extend(file.and_then(libraries::game).map(|name| sign(Kind::GameFolder, name.to_owned())));
+    signs.extend(file.and_then(played_through).map(|(kind, name)| sign(kind, name.to_owned())));
     signs.retain(|sign| !lists.is_no_game(program.as_deref(), &sign.name));
     signs
 }

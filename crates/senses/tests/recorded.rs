@@ -48,7 +48,15 @@ impl ProcessTable for Recorded {
 
 /// Whether this kind alone makes a game.
 fn is_hard(kind: Kind) -> bool {
-    matches!(kind, Kind::Launcher | Kind::OwnersList | Kind::GameMode | Kind::GameCompositor)
+    matches!(
+        kind,
+        Kind::Launcher
+            | Kind::OwnersList
+            | Kind::GameMode
+            | Kind::GameCompositor
+            | Kind::RemotePlay
+            | Kind::VirtualReality
+    )
 }
 
 fn replay(machine: &str, list: &[&str]) {

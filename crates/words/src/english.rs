@@ -117,6 +117,8 @@ pub(crate) fn sign(kind: Kind) -> &'static str {
         Kind::OwnersList => "it is on your list",
         Kind::GameMode => "it told the system that it is a game",
         Kind::GameCompositor => "it runs in a compositor for games",
+        Kind::RemotePlay => "it plays from another machine",
+        Kind::VirtualReality => "a VR headset is in use",
         Kind::GameFolder => "it lies in a game library",
         Kind::Compatibility => "it runs under Wine or Proton",
         Kind::FullScreen => "it covers the screen",

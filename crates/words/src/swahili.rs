@@ -112,6 +112,8 @@ pub(crate) fn sign(kind: Kind) -> &'static str {
         Kind::OwnersList => "upo kwenye orodha yako",
         Kind::GameMode => "umeuambia mfumo kuwa ni mchezo",
         Kind::GameCompositor => "unaendeshwa na programu ya kuonyesha michezo",
+        Kind::RemotePlay => "unachezwa kutoka kompyuta nyingine",
+        Kind::VirtualReality => "miwani ya VR inatumika",
         Kind::GameFolder => "upo kwenye maktaba ya michezo",
         Kind::Compatibility => "unaendeshwa na Wine au Proton",
         Kind::FullScreen => "umejaza skrini",

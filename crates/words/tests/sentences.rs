@@ -38,12 +38,14 @@ fn faults() -> Vec<Fault> {
     faults
 }
 
-fn kinds() -> [Kind; 8] {
+fn kinds() -> [Kind; 10] {
     [
         Kind::Launcher,
         Kind::OwnersList,
         Kind::GameMode,
         Kind::GameCompositor,
+        Kind::RemotePlay,
+        Kind::VirtualReality,
         Kind::GameFolder,
         Kind::Compatibility,
         Kind::FullScreen,

@@ -104,6 +104,11 @@ pub fn observation(what: &str) -> Observation {
         "other game" => processes(&[(Kind::OwnersList, "Doom", 4343)]),
         "quiet" => processes(&[]),
         "blind" => Observation::Signs(Sense::Processes, Seen::Unreadable),
+        "remote play" => processes(&[(Kind::RemotePlay, "Moonlight", 4545)]),
+        "game remote play" => {
+            processes(&[(Kind::OwnersList, "Elden Ring", 4242), (Kind::RemotePlay, "Moonlight", 4545)])
+        }
+        "headset" => processes(&[(Kind::VirtualReality, "SteamVR", 4646)]),
         "game folder" => processes(&[(Kind::GameFolder, "Doom", 4343)]),
         "wine" => processes(&[(Kind::Compatibility, "setup", 77)]),
         "wine game folder" => {

@@ -220,6 +220,8 @@ fn sign(seen: wakati_senses::Sign) -> Sign {
         Seen::OwnersList => Kind::OwnersList,
         Seen::GameMode => Kind::GameMode,
         Seen::GameCompositor => Kind::GameCompositor,
+        Seen::RemotePlay => Kind::RemotePlay,
+        Seen::VirtualReality => Kind::VirtualReality,
         Seen::GameFolder => Kind::GameFolder,
         Seen::Compatibility => Kind::Compatibility,
         Seen::FullScreen => Kind::FullScreen,
