@@ -19,6 +19,10 @@ async fn a_paused_node_serves_nobody_until_its_owner_resumes() -> anyhow::Result
     assert_eq!(mode("desk.sock")? & 0o777, 0o600);
     assert_eq!(mode("node.key")? & 0o777, 0o600);
 
+    let status = node.owner(&["status"]).await?;
+    // Files are kept from it where the kernel has Landlock.
+    assert!(status.contains("is kept from ") && status.contains("the network, other programs"), "{status}");
+
     node.owner(&["pause"]).await?;
     node.until_shape(Shape::Resting).await?;
     let Err(refused) = house.ask(&Question::drawn(8)).await else { anyhow::bail!("a paused node served") };

@@ -109,6 +109,14 @@ test("faults are listed under their own heading", () => {
   expect(within(faults).getAllByRole("listitem")).toHaveLength(1);
 });
 
+test("what the sandbox keeps from the model's process is shown, and when that is nothing", () => {
+  const { unmount } = show(states.serving);
+  expect(screen.getByText("other files, writing, the network, other programs")).toBeVisible();
+  unmount();
+  show(states.unconfined);
+  expect(screen.getByText("nothing: this system does not confine it")).toBeVisible();
+});
+
 test("the last hand-over has its time, what was left and the jobs that went on", () => {
   show(states.serving);
   const card = screen.getByRole("region", { name: "Last hand-over" });

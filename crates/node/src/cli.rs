@@ -11,7 +11,7 @@ use wakati_catalogue::{KeepWeights, Options};
 use wakati_node::desk::{self, NoAnswer};
 use wakati_node::home::{self, Home};
 use wakati_node::{EndSignal, RunOptions, settings};
-use wakati_protocol::desk::{Answer, Ask, Earning, LinkState, Snapshot, Span};
+use wakati_protocol::desk::{Answer, Ask, Denied, Earning, LinkState, Snapshot, Span};
 use wakati_protocol::money::NanoUsd;
 use wakati_protocol::units::UnixMillis;
 
@@ -154,6 +154,7 @@ fn in_lines(snapshot: &Snapshot) -> String {
     if let Some(model) = &snapshot.model {
         lines.push(format!("Model {}: {} slots, context {}", model.name, model.slots, model.context));
     }
+    lines.extend(snapshot.machine.sandbox.as_deref().map(kept_from));
     let link = match snapshot.link {
         LinkState::NotJoined => "not joined",
         LinkState::Dialling => "dialling",
@@ -163,6 +164,20 @@ fn in_lines(snapshot: &Snapshot) -> String {
     lines.push(format!("Broker: {link}"));
     lines.push(format!("Node {}", snapshot.node));
     lines.join("\n") + "\n"
+}
+
+fn kept_from(denied: &[Denied]) -> String {
+    let words = denied.iter().map(|denied| match denied {
+        Denied::Files => "other files",
+        Denied::Writes => "writing",
+        Denied::Network => "the network",
+        Denied::Exec => "other programs",
+    });
+    let words: Vec<_> = words.collect();
+    if words.is_empty() {
+        return "The model's process is kept from nothing: this system does not confine it".into();
+    }
+    format!("The model's process is kept from {}", words.join(", "))
 }
 
 async fn wish(path: &Path, wish: Ask, done: &str) -> anyhow::Result<()> {

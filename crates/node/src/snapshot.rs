@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use wakati_agent::{Activity, Fault, Link, Rest, Status};
-use wakati_protocol::desk::{Figures, HandOver, LinkState, Machine, ModelOnOffer, Snapshot};
+use wakati_protocol::desk::{Denied, Figures, HandOver, LinkState, Machine, ModelOnOffer, Snapshot};
 use wakati_protocol::ids::NodeId;
 use wakati_protocol::link::Beat;
 use wakati_protocol::units::MiB;
@@ -25,6 +25,8 @@ pub struct Scene {
     pub figures: Option<Figures>,
     pub tokens_per_second: Vec<f32>,
     pub worker_resident: Option<u64>,
+    /// What the newest worker's sandbox enforces.
+    pub sandbox: Option<Vec<Denied>>,
     pub last_hand_over: Option<HandOver>,
     /// What went wrong in this program, oldest first.
     faults: Vec<Fault>,
@@ -51,6 +53,7 @@ impl Scene {
             figures: None,
             tokens_per_second: Vec::new(),
             worker_resident: None,
+            sandbox: None,
             last_hand_over: None,
             faults,
             log_set_aside: None,
@@ -102,6 +105,7 @@ impl Scene {
             figures: self.figures,
             machine: Machine {
                 worker_resident: self.worker_resident.map(MiB::holding),
+                sandbox: self.sandbox.clone(),
                 ..self.machine.clone()
             },
             last_hand_over: self.last_hand_over.clone(),

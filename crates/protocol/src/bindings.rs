@@ -36,6 +36,7 @@ pub fn typescript() -> String {
         desk::ModelOnOffer,
         desk::Figures,
         desk::Machine,
+        desk::Denied,
         desk::HandOver,
         desk::Span,
         desk::Earning,

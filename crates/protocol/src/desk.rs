@@ -160,6 +160,36 @@ pub struct Machine {
     pub utilisation: Option<Percent>,
     /// Resident memory of the worker.
     pub worker_resident: Option<MiB>,
+    /// What the newest worker's sandbox really enforces; `None` before there was one.
+    pub sandbox: Option<Vec<Denied>>,
+}
+
+/// One thing that a sandbox keeps from the worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS))]
+#[serde(rename_all = "snake_case")]
+pub enum Denied {
+    /// Reading files other than the model and the system's own.
+    Files,
+    /// Writing any file.
+    Writes,
+    Network,
+    /// Starting programs.
+    Exec,
+}
+
+impl Denied {
+    /// By the worker's own word for it; `None` for one that this version does not know.
+    #[must_use]
+    pub fn of_word(word: &str) -> Option<Self> {
+        match word {
+            "files" => Some(Self::Files),
+            "writes" => Some(Self::Writes),
+            "network" => Some(Self::Network),
+            "exec" => Some(Self::Exec),
+            _ => None,
+        }
+    }
 }
 
 /// The last time that the machine was given back.

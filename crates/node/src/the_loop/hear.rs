@@ -6,7 +6,7 @@ use jiff::Zoned;
 use tokio::sync::oneshot;
 use wakati_agent::{Fault, Link, Observation, Pause, Want, WorkerSeen};
 use wakati_engine::WorkerEvent;
-use wakati_protocol::desk::Answer;
+use wakati_protocol::desk::{Answer, Denied};
 
 use super::Loop;
 use crate::handle::{Wish, local_after};
@@ -92,6 +92,10 @@ impl Loop {
 
     pub(super) fn worker(&mut self, event: WorkerEvent) -> bool {
         let ends = matches!(event, WorkerEvent::End(_));
+        if let WorkerEvent::Hello(hello) = &event {
+            let words = hello.enforced.iter();
+            self.scene.sandbox = Some(words.filter_map(|word| Denied::of_word(word)).collect());
+        }
         let seen = self.station.hear(event, &self.inputs.journal);
         if let (Some(WorkerSeen::Gone), Some(stopwatch)) = (seen, &mut self.stopwatch) {
             stopwatch.worker_gone();

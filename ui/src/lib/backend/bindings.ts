@@ -87,7 +87,16 @@ gpu: string | null, vram_total: MiB | null, vram_ours: MiB | null, vram_free: Mi
 /**
  * Resident memory of the worker.
  */
-worker_resident: MiB | null, };
+worker_resident: MiB | null, 
+/**
+ * What the newest worker's sandbox really enforces; `None` before there was one.
+ */
+sandbox: Array<Denied> | null, };
+
+/**
+ * One thing that a sandbox keeps from the worker.
+ */
+export type Denied = "files" | "writes" | "network" | "exec";
 
 /**
  * The last time that the machine was given back.

@@ -71,6 +71,7 @@ const serving: Snapshot = {
     power: 142,
     utilisation: 88,
     worker_resident: 912,
+    sandbox: ["files", "writes", "network", "exec"],
   },
   last_hand_over: {
     at: Date.UTC(2026, 10, 30, 19, 12),
@@ -101,6 +102,7 @@ const nothingKnown: Snapshot = {
     power: null,
     utilisation: null,
     worker_resident: null,
+    sandbox: null,
   },
   last_hand_over: null,
 };
@@ -129,6 +131,7 @@ export const states: Record<string, News> = {
     active_jobs: 0,
     tokens_per_second: Array.from({ length: 60 }, () => 0),
   }),
+  unconfined: shown({ machine: { ...serving.machine, sandbox: [] } }),
   measuring: { kind: "snapshot", snapshot: nothingKnown },
   dialling: shown({
     shape: "changing",

@@ -37,6 +37,9 @@ export const en = {
   watts: (value: string) => `${value} W`,
   utilisation: "GPU use",
   worker: "Model process",
+  sandbox: "It is kept from",
+  denied: { files: "other files", writes: "writing", network: "the network", exec: "other programs" },
+  deniedNothing: "nothing: this system does not confine it",
 
   handOver: "Last hand-over",
   handOverNone: "None yet. The first game you start will be timed here.",

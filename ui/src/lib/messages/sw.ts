@@ -37,6 +37,9 @@ export const sw: Messages = {
   watts: (value) => `${value} W`,
   utilisation: "Matumizi ya GPU",
   worker: "Programu ya modeli",
+  sandbox: "Imezuiwa kufikia",
+  denied: { files: "faili nyingine", writes: "kuandika", network: "mtandao", exec: "programu nyingine" },
+  deniedNothing: "hakuna: mfumo huu hauizuii",
 
   handOver: "Makabidhiano ya mwisho",
   handOverNone: "Bado hakuna. Mchezo wa kwanza utakaouanzisha utapimwa hapa.",
