@@ -6,6 +6,7 @@ use wakati_protocol::desk::HandOver;
 #[derive(Debug)]
 pub struct Labels {
     pub pause_hour: &'static str,
+    pub pause_tomorrow: &'static str,
     pub pause_until: &'static str,
     pub resume: &'static str,
     pub open: &'static str,
@@ -34,6 +35,7 @@ impl Labels {
 
 static ENGLISH: Labels = Labels {
     pause_hour: "Pause for 1 hour",
+    pause_tomorrow: "Pause until tomorrow morning",
     pause_until: "Pause until I resume",
     resume: "Resume",
     open: "Open Wakati",
@@ -47,6 +49,7 @@ static ENGLISH: Labels = Labels {
 
 static SWAHILI: Labels = Labels {
     pause_hour: "Sitisha kwa saa 1",
+    pause_tomorrow: "Sitisha hadi kesho asubuhi",
     pause_until: "Sitisha hadi niendelee",
     resume: "Endelea",
     open: "Fungua Wakati",

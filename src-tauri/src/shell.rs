@@ -156,6 +156,7 @@ impl Shell {
     async fn on_tray(&mut self, event: Event, stop: &CancellationToken) {
         match event {
             Event::Clicked(Action::Inform) => {}
+            Event::Clicked(Action::PauseTomorrow) => self.wish(Ask::PauseUntilTomorrow).await,
             Event::Clicked(Action::PauseHour) => self.wish(Ask::Pause { minutes: Some(60) }).await,
             Event::Clicked(Action::PauseUntil) => self.wish(Ask::Pause { minutes: None }).await,
             Event::Clicked(Action::Resume) => self.wish(Ask::Resume).await,

@@ -97,7 +97,7 @@ async fn the_tray_pauses_and_resumes_what_the_broker_sells() -> anyhow::Result<(
     let labels: Vec<_> = owner.item.rows().await?.into_iter().map(|row| row.label).collect();
     assert_eq!(
         labels[labels.len() - 4..],
-        ["Pause for 1 hour", "Pause until I resume", "Open Wakati", "Quit"]
+        ["Pause for 1 hour", "Pause until tomorrow morning", "Pause until I resume", "Open Wakati", "Quit"]
     );
     assert!(!owner.item.rows().await?[0].enabled, "the status row only informs");
     assert_eq!(owner.item.tooltip().await?, labels[0]);

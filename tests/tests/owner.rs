@@ -29,6 +29,9 @@ async fn a_paused_node_serves_nobody_until_its_owner_resumes() -> anyhow::Result
     let refused = refused.to_string();
     assert!(refused.starts_with("503") || refused.starts_with("429"), "{refused}");
 
+    // Another pause takes the place of the first.
+    node.owner(&["pause", "--until-tomorrow"]).await?;
+    assert_eq!(node.status().await?.sentence, "Paused until 06:00");
     node.owner(&["resume"]).await?;
     node.until_shape(Shape::Serving).await?;
     let mut answer = house.ask(&Question::drawn(8)).await?;

@@ -46,8 +46,11 @@ enum Command {
     },
     /// Stop serving for a while, or until `resume`.
     Pause {
-        #[arg(long)]
+        #[arg(long, conflicts_with = "until_tomorrow")]
         minutes: Option<u32>,
+        /// Until six in the morning.
+        #[arg(long)]
+        until_tomorrow: bool,
     },
     /// End a pause.
     Resume {
@@ -79,7 +82,12 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
         Command::Join { url, invite } => join(&path, &url, &invite).await,
         Command::Import { file, tokenizer } => import(&path, &file, tokenizer),
         Command::Status { json } => status(&path, json).await,
-        Command::Pause { minutes } => wish(&path, Ask::Pause { minutes }, "Paused.").await,
+        Command::Pause { until_tomorrow: true, .. } => {
+            wish(&path, Ask::PauseUntilTomorrow, "Paused until six in the morning.").await
+        }
+        Command::Pause { minutes, until_tomorrow: false } => {
+            wish(&path, Ask::Pause { minutes }, "Paused.").await
+        }
         Command::Resume { anyway: false } => wish(&path, Ask::Resume, "Resumed.").await,
         Command::Resume { anyway: true } => {
             wish(&path, Ask::ServeAnyway, "Serving anyway, until it ends.").await

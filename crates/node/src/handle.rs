@@ -1,6 +1,6 @@
 //! What the owner's programs hold of a running node: snapshots, questions and wishes.
 
-use jiff::civil::Date;
+use jiff::civil::{Date, Time, time};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan, Zoned};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -16,10 +16,14 @@ pub const WISHES: usize = 32;
 /// The most rows of earnings in one answer: about ten years of a busy node's days.
 const MOST_EARNINGS: u32 = 1_000_000;
 
+/// When "tomorrow" begins for a pause: after the night in which it was asked for.
+const MORNING: Time = time(6, 0, 0, 0);
+
 /// What only the loop can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wish {
     Pause { minutes: Option<u32> },
+    PauseUntilTomorrow,
     Resume,
     ServeAnyway,
     Quit,
@@ -63,6 +67,7 @@ impl Handle {
         match ask {
             Ask::Status | Ask::Watch => Answer::Snapshot(Box::new(self.snapshots.borrow().clone())),
             Ask::Pause { minutes } => self.wish(Wish::Pause { minutes }).await,
+            Ask::PauseUntilTomorrow => self.wish(Wish::PauseUntilTomorrow).await,
             Ask::Resume => self.wish(Wish::Resume).await,
             Ask::ServeAnyway => self.wish(Wish::ServeAnyway).await,
             Ask::Quit => self.wish(Wish::Quit).await,
@@ -138,4 +143,31 @@ impl Log {
 pub(crate) fn local_after(minutes: u32, zone: &TimeZone) -> Zoned {
     let now = Timestamp::now();
     now.checked_add(i64::from(minutes).minutes()).unwrap_or(now).to_zoned(zone.clone())
+}
+
+/// The next morning on the owner's clock; that of the same day, while it is still night.
+pub(crate) fn next_morning(now: &Zoned) -> Zoned {
+    let morning_of = |date: Date| date.to_datetime(MORNING).to_zoned(now.time_zone().clone()).ok();
+    let today = morning_of(now.date()).filter(|morning| morning > now);
+    today.or_else(|| morning_of(now.date().tomorrow().ok()?)).unwrap_or_else(|| now.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_until_tomorrow_ends_at_the_next_six_in_the_morning() {
+        for (now, expected) in [
+            ("2026-12-01T23:10[Africa/Nairobi]", "2026-12-02T06:00+03:00[Africa/Nairobi]"),
+            ("2026-12-01T02:30[Africa/Nairobi]", "2026-12-01T06:00+03:00[Africa/Nairobi]"),
+            ("2026-12-01T06:00[Africa/Nairobi]", "2026-12-02T06:00+03:00[Africa/Nairobi]"),
+            // Clocks go forward and back in the night between.
+            ("2026-03-28T22:00[Europe/Berlin]", "2026-03-29T06:00+02:00[Europe/Berlin]"),
+            ("2026-10-24T22:00[Europe/Berlin]", "2026-10-25T06:00+01:00[Europe/Berlin]"),
+        ] {
+            let now: Zoned = now.parse().expect("a time with its zone");
+            assert_eq!(next_morning(&now).to_string(), expected.replace("T06:00", "T06:00:00"));
+        }
+    }
 }

@@ -81,6 +81,7 @@ pub async fn look_up(path: &Path, ask: Ask) -> anyhow::Result<Answer> {
         Ask::Status
         | Ask::Watch
         | Ask::Pause { .. }
+        | Ask::PauseUntilTomorrow
         | Ask::Resume
         | Ask::ServeAnyway
         | Ask::OpenWindow

@@ -20,6 +20,8 @@ pub enum Ask {
     Watch,
     /// Rest for this many minutes, or until `Resume`.
     Pause { minutes: Option<u32> },
+    /// Rest until the next morning, or until `Resume`.
+    PauseUntilTomorrow,
     /// End a pause.
     Resume,
     /// Serve although something is in the way that the owner may wave aside, until it ends by itself.

@@ -11,6 +11,7 @@ pub enum Action {
     /// Nothing: it informs.
     Inform,
     PauseHour,
+    PauseTomorrow,
     PauseUntil,
     Resume,
     Open,
@@ -38,6 +39,7 @@ pub fn rows(snapshot: &Snapshot, labels: &Labels) -> Vec<Row> {
         item(Action::Inform, &today, !today.is_empty()),
         Row::Separator,
         item(Action::PauseHour, labels.pause_hour, !paused),
+        item(Action::PauseTomorrow, labels.pause_tomorrow, !paused),
         item(Action::PauseUntil, labels.pause_until, !paused),
         item(Action::Resume, labels.resume, paused),
         Row::Separator,
@@ -72,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn while_serving_it_offers_both_pauses() {
+    fn while_serving_it_offers_three_pauses() {
         let mut now = snapshot();
         now.figures = Some(Figures {
             today: NanoUsd(1_840_000_000),
@@ -88,6 +90,7 @@ mod tests {
                 "Today: $1.84 - 3 h 12 min",
                 "---",
                 "Pause for 1 hour",
+                "Pause until tomorrow morning",
                 "Pause until I resume",
                 "---",
                 "Open Wakati",

@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use jiff::Zoned;
+use jiff::{Timestamp, Zoned};
 use tokio::sync::oneshot;
 use wakati_agent::{Fault, Link, Observation, Pause, Want, WorkerSeen};
 use wakati_engine::WorkerEvent;
 use wakati_protocol::desk::{Answer, Denied};
 
 use super::Loop;
-use crate::handle::{Wish, local_after};
+use crate::handle::{Wish, local_after, next_morning};
 use crate::journal::{Outcome, Record};
 use crate::link::LinkEvent;
 use crate::look::Sensed;
@@ -54,6 +54,12 @@ impl Loop {
                 length: Duration::from_secs(u64::from(minutes) * 60),
                 until: local_after(minutes, &self.zone),
             }),
+            Wish::PauseUntilTomorrow => {
+                let now = Timestamp::now().to_zoned(self.zone.clone());
+                let until = next_morning(&now);
+                let length = Duration::try_from(now.duration_until(&until)).unwrap_or_default();
+                Want::Pause(Pause::For { length, until })
+            }
             Wish::Resume => Want::Resume,
             Wish::ServeAnyway => Want::ServeAnyway,
             Wish::Quit => {

@@ -3,7 +3,7 @@
 /**
  * What the owner's program asks.
  */
-export type Ask = { "ask": "status" } | { "ask": "watch" } | { "ask": "pause", minutes: number | null, } | { "ask": "resume" } | { "ask": "serve_anyway" } | { "ask": "why", day: string | null, } | { "ask": "earnings" } | { "ask": "open_window" } | { "ask": "quit" };
+export type Ask = { "ask": "status" } | { "ask": "watch" } | { "ask": "pause", minutes: number | null, } | { "ask": "pause_until_tomorrow" } | { "ask": "resume" } | { "ask": "serve_anyway" } | { "ask": "why", day: string | null, } | { "ask": "earnings" } | { "ask": "open_window" } | { "ask": "quit" };
 
 /**
  * What the node answers.
