@@ -9,6 +9,7 @@ pub struct Labels {
     pub pause_tomorrow: &'static str,
     pub pause_until: &'static str,
     pub resume: &'static str,
+    pub serve_anyway: &'static str,
     pub open: &'static str,
     pub quit: &'static str,
     today: fn(&str, u32, u32) -> String,
@@ -38,6 +39,7 @@ static ENGLISH: Labels = Labels {
     pause_tomorrow: "Pause until tomorrow morning",
     pause_until: "Pause until I resume",
     resume: "Resume",
+    serve_anyway: "Serve anyway...",
     open: "Open Wakati",
     quit: "Quit",
     today: |money, hours, minutes| match hours {
@@ -52,6 +54,7 @@ static SWAHILI: Labels = Labels {
     pause_tomorrow: "Sitisha hadi kesho asubuhi",
     pause_until: "Sitisha hadi niendelee",
     resume: "Endelea",
+    serve_anyway: "Hudumu hata hivyo...",
     open: "Fungua Wakati",
     quit: "Funga programu",
     today: |money, hours, minutes| match hours {

@@ -160,7 +160,7 @@ impl Shell {
             Event::Clicked(Action::PauseHour) => self.wish(Ask::Pause { minutes: Some(60) }).await,
             Event::Clicked(Action::PauseUntil) => self.wish(Ask::Pause { minutes: None }).await,
             Event::Clicked(Action::Resume) => self.wish(Ask::Resume).await,
-            Event::Clicked(Action::Open) => self.open().await,
+            Event::Clicked(Action::Open | Action::ServeAnyway) => self.open().await,
             // The node hands its jobs back, ends, and the loop with it.
             Event::Clicked(Action::Quit) => stop.cancel(),
             Event::Shown => self.without_tray.over(),

@@ -96,7 +96,7 @@ async fn the_tray_pauses_and_resumes_what_the_broker_sells() -> anyhow::Result<(
     request(&joined, "a first answer", |status| status == 200).await?;
     let labels: Vec<_> = owner.item.rows().await?.into_iter().map(|row| row.label).collect();
     assert_eq!(
-        labels[labels.len() - 4..],
+        labels[labels.len() - 5..],
         ["Pause for 1 hour", "Pause until tomorrow morning", "Pause until I resume", "Open Wakati", "Quit"]
     );
     assert!(!owner.item.rows().await?[0].enabled, "the status row only informs");
@@ -167,6 +167,26 @@ async fn the_page_shows_the_node_and_pauses_it() -> anyhow::Result<()> {
     request(&joined, "an answer after the pause", |status| status == 200).await?;
     page.close().await?;
     owner.no_process("WebKitWebProcess").await
+}
+
+#[tokio::test]
+#[ignore = "needs the model and a display: cargo xtask test"]
+async fn the_owner_who_is_sure_serves_beside_a_game() -> anyhow::Result<()> {
+    let (owner, joined) = Owner::joined().await?;
+    request(&joined, "a first answer", |status| status == 200).await?;
+    let mut game = owner.desktop.command(&program::path("pretend-game")?, &owner.home).spawn()?;
+    owner.item.row("the rest for the game", |label| label.contains("pretend-game")).await?;
+    owner.item.row("the wish that opens the window", |label| label == "Serve anyway...").await?;
+    let page = Page::open(&owner.desktop, Look::Dark, &program::path("wakati-window")?, &owner.home).await?;
+    page.click("Serve anyway...").await?;
+    page.button("Cancel").await?;
+    assert_ne!(joined.request("Say a word about the sea.", 24).await?, 200, "one click is no wish");
+    owner.picture("serve-anyway").await?;
+    page.click("Serve anyway").await?;
+    request(&joined, "an answer beside the game", |status| status == 200).await?;
+    page.close().await?;
+    game.kill().await?;
+    Ok(())
 }
 
 #[tokio::test]

@@ -43,11 +43,11 @@ test("figures that are not known are words, not zeros", () => {
   expect(container.textContent).not.toContain("$0.00 ");
 });
 
-test("a game shows its reason and nothing to press", () => {
+test("a game shows its reason, and nothing to press but to serve anyway", () => {
   show(states.resting);
   expect(title()).toHaveTextContent("Resting - Elden Ring is running");
   expect(screen.getByText(/belongs to the game/)).toBeVisible();
-  expect(screen.queryByRole("button")).toBeNull();
+  expect(screen.getAllByRole("button").map((button) => button.textContent)).toEqual(["Serve anyway..."]);
 });
 
 test("a pause is ended by the same button", async () => {
@@ -107,6 +107,19 @@ test("faults are listed under their own heading", () => {
   show(states.faulty);
   const faults = screen.getByRole("region", { name: "Needs attention" });
   expect(within(faults).getAllByRole("listitem")).toHaveLength(1);
+});
+
+test("serving anyway is asked for twice, and offered only where it would be granted", async () => {
+  const { backend, unmount } = show(states.resting);
+  await userEvent.click(screen.getByRole("button", { name: "Serve anyway..." }));
+  expect(backend.asked).toEqual([]);
+  await userEvent.click(screen.getByRole("button", { name: "Cancel" }));
+  await userEvent.click(screen.getByRole("button", { name: "Serve anyway..." }));
+  await userEvent.click(screen.getByRole("button", { name: "Serve anyway" }));
+  expect(backend.asked).toEqual([{ ask: "serve_anyway" }]);
+  unmount();
+  show(states.serving);
+  expect(screen.queryByRole("button", { name: /Serve anyway/ })).toBeNull();
 });
 
 test("what the sandbox keeps from the model's process is shown, and when that is nothing", () => {

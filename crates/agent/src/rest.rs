@@ -101,4 +101,32 @@ impl Rest {
             | Self::WorkerEnded => YieldReason::Fault,
         }
     }
+
+    /// Whether the owner may wave it aside with [`crate::Want::ServeAnyway`].
+    #[must_use]
+    pub fn may_be_waved(&self) -> bool {
+        match self {
+            Self::Game { .. }
+            | Self::Film { .. }
+            | Self::OnBattery
+            | Self::Closed { .. }
+            | Self::Present { .. } => true,
+            Self::Quitting
+            | Self::Sleeping
+            | Self::Paused { .. }
+            | Self::Starting
+            | Self::QuietAfterGame { .. }
+            | Self::GpuBusy
+            | Self::GpuMemory
+            | Self::TooHot { .. }
+            | Self::Fault(_)
+            | Self::NoRoom { .. }
+            | Self::NoModel
+            | Self::NotJoined
+            | Self::BrokerRefused(_)
+            | Self::Connecting
+            | Self::NoGpu
+            | Self::WorkerEnded => false,
+        }
+    }
 }

@@ -58,6 +58,18 @@ pub enum Hardware {
 }
 
 impl Status {
+    /// Whether it rests for a reason that the owner may wave aside.
+    #[must_use]
+    pub fn may_serve_anyway(&self) -> bool {
+        match &self.activity {
+            Activity::Resting(rest) | Activity::Yielding(rest) => rest.may_be_waved(),
+            Activity::Warming { .. }
+            | Activity::Serving { .. }
+            | Activity::Unreachable { .. }
+            | Activity::Off => false,
+        }
+    }
+
     /// What the primary button does.
     #[must_use]
     pub fn primary(&self) -> Primary {

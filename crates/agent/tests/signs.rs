@@ -151,3 +151,20 @@ fn there_must_be_something_to_wave_aside() {
         ],
     );
 }
+
+#[test]
+fn what_may_be_waved_aside_says_so_and_is_granted() {
+    for (script, may) in [
+        ("0s game / 1s back", true),
+        ("0s battery / 1s back", true),
+        ("0s hot / 10s / 1s back", false),
+        ("0s going to sleep / 1s back", false),
+        ("0s pause / 1s back", false),
+    ] {
+        let mut stage = Stage::serving();
+        stage.play(script);
+        assert_eq!(stage.agent.status().may_serve_anyway(), may, "{script}");
+        let refused = stage.play("0s serve anyway").iter().any(|did| did.contains("refused"));
+        assert_eq!(refused, !may, "{script}");
+    }
+}

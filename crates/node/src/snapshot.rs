@@ -92,6 +92,7 @@ impl Scene {
             sentence: self.sentences.status(status),
             reason: self.sentences.reason(status),
             primary: status.primary(),
+            may_serve_anyway: status.may_serve_anyway(),
             node: self.node,
             link: match self.link {
                 Link::NotJoined => LinkState::NotJoined,

@@ -73,6 +73,8 @@ pub struct Snapshot {
     pub reason: String,
     /// What a click on the primary button does now.
     pub primary: Primary,
+    /// Whether `ServeAnyway` would be granted now.
+    pub may_serve_anyway: bool,
     pub node: NodeId,
     pub link: LinkState,
     pub model: Option<ModelOnOffer>,

@@ -14,6 +14,8 @@ pub enum Action {
     PauseTomorrow,
     PauseUntil,
     Resume,
+    /// Opens the window, which asks whether it is meant: never one click.
+    ServeAnyway,
     Open,
     Quit,
 }
@@ -42,6 +44,7 @@ pub fn rows(snapshot: &Snapshot, labels: &Labels) -> Vec<Row> {
         item(Action::PauseTomorrow, labels.pause_tomorrow, !paused),
         item(Action::PauseUntil, labels.pause_until, !paused),
         item(Action::Resume, labels.resume, paused),
+        item(Action::ServeAnyway, labels.serve_anyway, snapshot.may_serve_anyway),
         Row::Separator,
         item(Action::Open, labels.open, true),
         Row::Separator,
@@ -107,6 +110,14 @@ mod tests {
         let rows = rows(&now, Labels::of("en"));
         assert!(shown(&rows).contains(&"Resume"));
         assert!(!shown(&rows).contains(&"Pause for 1 hour"));
+    }
+
+    #[test]
+    fn while_something_is_in_the_way_that_may_be_waved_aside_it_offers_to_ask() {
+        let mut now = snapshot();
+        now.may_serve_anyway = true;
+        assert!(shown(&rows(&now, Labels::of("en"))).contains(&"Serve anyway..."));
+        assert!(!shown(&rows(&snapshot(), Labels::of("en"))).contains(&"Serve anyway..."));
     }
 
     #[test]

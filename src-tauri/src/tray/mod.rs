@@ -99,6 +99,7 @@ pub(crate) mod tests {
             sentence: "Serving SmolLM2 135M - 2 jobs".into(),
             reason: String::new(),
             primary: Primary::Pause,
+            may_serve_anyway: false,
             node: NodeId([7; 32]),
             link: LinkState::Joined,
             model: None,

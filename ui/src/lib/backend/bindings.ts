@@ -33,7 +33,11 @@ reason: string,
 /**
  * What a click on the primary button does now.
  */
-primary: Primary, node: NodeId, link: LinkState, model: ModelOnOffer | null, active_jobs: number, 
+primary: Primary, 
+/**
+ * Whether `ServeAnyway` would be granted now.
+ */
+may_serve_anyway: boolean, node: NodeId, link: LinkState, model: ModelOnOffer | null, active_jobs: number, 
 /**
  * The game that has the machine now. While there is one, nothing may come between it and the owner.
  */

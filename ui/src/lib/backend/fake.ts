@@ -41,6 +41,7 @@ const serving: Snapshot = {
   sentence: "Serving SmolLM2 135M - 2 jobs",
   reason: "",
   primary: "pause",
+  may_serve_anyway: false,
   node: "7d4f9b1e5c3a7d4f9b1e5c3a7d4f9b1e5c3a7d4f9b1e5c3a7d4f9b1e5c3a7d4f",
   link: "joined",
   model: {
@@ -120,6 +121,7 @@ export const states: Record<string, News> = {
     sentence: "Resting - Elden Ring is running",
     reason: "The whole GPU belongs to the game. Serving returns 30 seconds after it ends.",
     primary: "nothing",
+    may_serve_anyway: true,
     active_jobs: 0,
     game: "Elden Ring",
     tokens_per_second: Array.from({ length: 60 }, (_, second) => (second < 20 ? 31 : 0)),

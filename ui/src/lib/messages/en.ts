@@ -2,6 +2,9 @@
 
 export const en = {
   pause: "Pause",
+  serveAnyway: "Serve anyway",
+  serveAnywayAsk: "Serving takes the GPU beside what runs now, until that ends.",
+  cancel: "Cancel",
   resume: "Resume",
   nothingToPress: "Nothing to do",
   refusedTitle: "Not done",
@@ -37,7 +40,7 @@ export const en = {
   watts: (value: string) => `${value} W`,
   utilisation: "GPU use",
   worker: "Model process",
-  sandbox: "It is kept from",
+  sandbox: "Model process is kept from",
   denied: { files: "other files", writes: "writing", network: "the network", exec: "other programs" },
   deniedNothing: "nothing: this system does not confine it",
 

@@ -2,6 +2,9 @@ import type { Messages } from "./en";
 
 export const sw: Messages = {
   pause: "Sitisha",
+  serveAnyway: "Hudumu hata hivyo",
+  serveAnywayAsk: "Huduma itatumia GPU pamoja na kinachoendelea sasa, hadi kitakapoisha.",
+  cancel: "Ghairi",
   resume: "Endelea",
   nothingToPress: "Hakuna la kufanya",
   refusedTitle: "Haikufanyika",
@@ -37,7 +40,7 @@ export const sw: Messages = {
   watts: (value) => `${value} W`,
   utilisation: "Matumizi ya GPU",
   worker: "Programu ya modeli",
-  sandbox: "Imezuiwa kufikia",
+  sandbox: "Programu ya modeli imezuiwa kufikia",
   denied: { files: "faili nyingine", writes: "kuandika", network: "mtandao", exec: "programu nyingine" },
   deniedNothing: "hakuna: mfumo huu hauizuii",
 
