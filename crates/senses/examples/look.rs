@@ -21,4 +21,6 @@ fn main() {
     println!("{looks} looks, the last: {:?}", processes.look());
     println!("one look: {:?}", began.elapsed() / looks.max(1));
     println!("gpu: {:?}", Gpus::default().look(&[std::process::id()]));
+    #[cfg(any(target_os = "linux", windows))]
+    println!("screen: {:?}\nsupply: {:?}", wakati_senses::Screen::default().look(), wakati_senses::supply());
 }

@@ -26,7 +26,9 @@ mod wine;
 pub use gpu::{GpuReading, GpuSeen, Gpus};
 pub use os::SystemTable;
 #[cfg(target_os = "linux")]
-pub use os::{Delay, GameMode, Screen, SleepWatch, supply};
+pub use os::{Delay, GameMode, SleepWatch};
+#[cfg(any(target_os = "linux", windows))]
+pub use os::{Screen, supply};
 pub use owners_list::OwnersList;
 pub use processes::{Facts, ProcessTable, Processes, Seen};
 pub use recognise::{Kind, Sign};

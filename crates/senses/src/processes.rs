@@ -51,6 +51,11 @@ pub trait ProcessTable {
         false
     }
 
+    /// The game that a launcher says it runs, where it says so apart from the processes.
+    fn announced(&mut self) -> Option<Sign> {
+        None
+    }
+
     /// What a process is; `None` when it is gone.
     fn facts(&mut self, pid: u32) -> Option<Facts>;
 }
@@ -109,7 +114,9 @@ impl<T: ProcessTable> Processes<T> {
         let mut games: Vec<_> =
             self.known.values().filter(|known| !known.signs.is_empty() && !self.is_ours(known)).collect();
         games.sort_by_key(|known| (known.first_look, known.started));
-        let signs = games.into_iter().flat_map(|known| known.signs.iter().cloned()).collect();
+        let signs = games.into_iter().flat_map(|known| known.signs.iter().cloned());
+        let announced = self.table.announced().filter(|sign| !self.list.is_no_game(None, &sign.name));
+        let signs = signs.chain(announced).collect();
         Seen { signs, health: Health::Works }
     }
 

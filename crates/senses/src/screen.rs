@@ -19,10 +19,10 @@ pub enum ScreenSeen {
     },
 }
 
-/// Browsers and players of films, by the class of their windows. In full screen they show films, and what a browser
+/// Browsers and players of films, by the class of their windows or, on Windows, by their program. In full screen they show films, and what a browser
 /// shows besides is never a game that needs this machine's GPU for itself.
-#[cfg(any(target_os = "linux", test))]
-const FILMS: [&str; 19] = [
+#[cfg(any(target_os = "linux", windows, test))]
+const FILMS: [&str; 22] = [
     "brave",
     "celluloid",
     "chrome",
@@ -35,17 +35,20 @@ const FILMS: [&str; 19] = [
     "kodi",
     "librewolf",
     "microsoft-edge",
+    "mpc",
     "mpv",
+    "msedge",
     "opera",
     "plex",
     "smplayer",
     "totem",
     "vivaldi",
     "vlc",
+    "wmplayer",
 ];
 
 /// Whether windows of this class show films.
-#[cfg(any(target_os = "linux", test))]
+#[cfg(any(target_os = "linux", windows, test))]
 pub(crate) fn shows_films(class: &str) -> bool {
     let class = class.to_lowercase();
     // `Google-chrome` and `org.gnome.Totem` name the program by one of their parts.
@@ -58,7 +61,9 @@ mod tests {
 
     #[test]
     fn a_player_is_known_by_a_whole_part_of_its_class() {
-        for class in ["Firefox", "Google-chrome", "org.gnome.Totem", "mpv", "Microsoft-edge"] {
+        for class in
+            ["Firefox", "Google-chrome", "org.gnome.Totem", "mpv", "Microsoft-edge", "msedge", "mpc-hc64"]
+        {
             assert!(shows_films(class), "{class}");
         }
         for class in ["steam_app_1245620", "operation", "Chromehounds", ""] {

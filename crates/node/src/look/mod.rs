@@ -12,7 +12,7 @@
 mod bus;
 mod gpu;
 mod processes;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 mod screen;
 
 use std::thread::JoinHandle;
@@ -150,7 +150,7 @@ impl Looking {
             thread("processes", tell.clone(), looks_at_processes)?,
             thread("gpu", tell.clone(), gpu::sense(wanted.clone(), nudged))?,
         ];
-        #[cfg(target_os = "linux")]
+        #[cfg(any(target_os = "linux", windows))]
         threads.push(thread("screen", tell.clone(), screen::sense(wanted.clone()))?);
         let looking = Self {
             threads: std::mem::take(&mut threads),

@@ -19,7 +19,14 @@ pub use {
 #[cfg(windows)]
 mod windows;
 #[cfg(windows)]
-pub use windows::SystemTable;
+mod windows_screen;
+#[cfg(windows)]
+mod windows_steam;
+#[cfg(windows)]
+pub use {
+    windows::SystemTable,
+    windows_screen::{Screen, supply},
+};
 
 #[cfg(not(any(target_os = "linux", windows)))]
 mod macos;

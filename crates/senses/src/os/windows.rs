@@ -4,7 +4,7 @@
 //! that anti-cheat software lets everybody have, and closed at once. A process that may not be opened keeps the name
 //! of its file, so that the owner's list still finds it by name.
 //!
-//! What is not here: command lines, so no launcher's own mark on its games. Games are found by the owner's list alone.
+//! What is not here: command lines, so no launcher's own mark on its games but Steam's, which is in the registry.
 #![allow(unsafe_code)]
 
 use std::collections::HashMap;
@@ -22,7 +22,9 @@ use windows_sys::Win32::System::Threading::{
     GetProcessTimes, OpenProcess, PROCESS_QUERY_LIMITED_INFORMATION, QueryFullProcessImageNameW,
 };
 
+use super::windows_steam;
 use crate::processes::{Facts, ProcessTable};
+use crate::recognise::Sign;
 
 /// The longest path that Windows has, in UTF-16 units.
 const LONGEST_PATH: usize = 32_768;
@@ -52,6 +54,10 @@ impl ProcessTable for SystemTable {
         }
         self.processes = processes;
         Ok(self.processes.keys().copied().collect())
+    }
+
+    fn announced(&mut self) -> Option<Sign> {
+        windows_steam::running_game()
     }
 
     fn reads_all_at_once(&self) -> bool {
@@ -96,14 +102,14 @@ fn ask(pid: u32, parent: u32, file: PathBuf) -> Facts {
     Facts { pid, parent, started, zombie: false, program: Some(path.unwrap_or(file)), argv: Vec::new() }
 }
 
-fn open(pid: u32) -> Option<OwnedHandle> {
+pub(super) fn open(pid: u32) -> Option<OwnedHandle> {
     // SAFETY: takes no pointers; null is a refusal.
     let raw = unsafe { OpenProcess(PROCESS_QUERY_LIMITED_INFORMATION, 0, pid) };
     // SAFETY: not null, so a valid handle that nobody else owns.
     (!raw.is_null()).then(|| unsafe { OwnedHandle::from_raw_handle(raw) })
 }
 
-fn path(process: &OwnedHandle) -> Option<PathBuf> {
+pub(super) fn path(process: &OwnedHandle) -> Option<PathBuf> {
     let mut units = vec![0_u16; LONGEST_PATH];
     let mut length = LONGEST_PATH as u32;
     // SAFETY: `units` has room for `length` units, and the handle has the limited query right that this needs.
